@@ -1,0 +1,55 @@
+# `make` lists the targets. PYTHON picks the Python that .venv is made with: make PYTHON=python3.12 test
+
+PYTHON ?= python3
+
+version := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
+ready := .venv/ready-$(version)
+
+# Spark starts its workers with this Python; without it, with the first python3 on the PATH.
+export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
+
+# -c does not reach the packages that build others, as setuptools does pyspark; these do, in old and new pip.
+$(ready): export PIP_CONSTRAINT := constraints.txt
+$(ready): export PIP_BUILD_CONSTRAINT := constraints.txt
+$(ready): export PIP_USE_PEP517 := 1
+
+.PHONY: help test fast lint bench demo clean java compiling
+
+help:  ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+
+test: java lint | compiling  ## lint, then all tests and doctests; installs into .venv what is missing
+	.venv/bin/python -m pytest
+
+fast: $(ready) | compiling  ## the tests that need no Spark
+	.venv/bin/python -m pytest -m 'not spark'
+
+lint: $(ready)  ## ruff, mypy and the layers of the package
+	.venv/bin/ruff check
+	.venv/bin/mypy
+	.venv/bin/lint-imports
+
+demo: java $(ready) | compiling  ## compare all policies on a skewed stream over 16 workers
+	.venv/bin/skewless compare zipf:1.5 --workers 16
+
+bench: $(ready) | compiling  ## measure the speed of the routing kernels
+	.venv/bin/python -m skewless.bench.split
+
+clean:  ## delete .venv and everything that is made again by running
+	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
+	rm -rf spark-warehouse metastore_db derby.log
+	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+
+java:
+	@tools/check-java
+
+compiling:
+	@find src -name '*.nbi' | grep -q . || echo "The kernels are compiled at first use: this run takes about a minute more."
+
+# Installed again only after a change of what to install. Another PYTHON gets a new .venv.
+$(ready): pyproject.toml constraints.txt
+	@tools/check-python "$(PYTHON)"
+	@[ -e $@ ] || "$(PYTHON)" -m venv --clear .venv
+	@echo "Installing into .venv with Python $(version): a few minutes the first time, as pyspark is large."
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt -e '.[dev]'
+	@touch $@

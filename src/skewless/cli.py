@@ -1,0 +1,101 @@
+"""The command line: `skewless compare`."""
+
+from __future__ import annotations
+
+import json as to_json
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+from skewless import __version__
+from skewless.errors import SkewlessError
+
+app = typer.Typer(add_completion=False, no_args_is_help=True, pretty_exceptions_enable=False, rich_markup_mode=None)
+
+
+@app.callback(invoke_without_command=True)
+def skewless(version: Annotated[bool, typer.Option("--version", help="Print the version and leave.")] = False) -> None:
+    """Keep keyed streams balanced."""
+    if version:
+        typer.echo(f"skewless {__version__}")
+        raise typer.Exit
+
+
+@app.command()
+def compare(
+    source: Annotated[str, typer.Argument(help="A .parquet, .csv or .jsonl file (.gz too), or zipf:1.5[:keys=10000].")],
+    key: Annotated[list[str] | None, typer.Option(help="Key column; repeat it for a composite key.")] = None,
+    workers: Annotated[int, typer.Option(help="Workers to route to.")] = 8,
+    strategy: Annotated[list[str] | None, typer.Option(help="Strategy to try; repeatable. All by default.")] = None,
+    window: Annotated[int | None, typer.Option(help="Tuples in a window; a tenth of the stream by default.")] = None,
+    slide: Annotated[int | None, typer.Option(help="Tuples in a slide; a tenth of a window by default.")] = None,
+    tuples: Annotated[int | None, typer.Option(help="Length of a generated stream, or rows of the file.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of a generated stream.")] = 1,
+    json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
+    plot: Annotated[Path | None, typer.Option(help="Draw the load of each worker over time to this file.")] = None,
+) -> None:
+    """Try each strategy on a stream and say which suits it."""
+    # Loading the kernels takes a second that --version and --help need not wait for.
+    from skewless.simulate import compare as comparing
+    from skewless.simulate.plot import check_plot, draw_loads
+    from skewless.simulate.source import open_stream
+    from skewless.simulate.table import comparison_table, verdict_sentence
+
+    with _errors_in_one_line(), _progress() as progress:
+        if workers < 1:
+            raise SkewlessError(f"--workers must be at least 1, not {workers}")
+        strategies = comparing.check_strategies(strategy or [])
+        if plot is not None:
+            check_plot(plot)
+        reading = progress.add_task("reading", total=None)
+        with open_stream(source, key or [], tuples, seed, lambda rows: progress.advance(reading, rows)) as stream:
+            window, slide = comparing.window_and_slide(stream.tuples, window, slide)
+            progress.update(reading, total=stream.tuples, completed=stream.tuples)
+            tasks = {name: progress.add_task(name, total=stream.tuples) for name in strategies}
+            comparison = comparing.compare(
+                stream, strategies, workers, window, slide, lambda name, routed: progress.advance(tasks[name], routed)
+            )
+        if plot is not None:
+            draw_loads(comparison, plot)
+    if json:
+        typer.echo(to_json.dumps(comparison.as_dict()))
+        return
+    console = Console() if sys.stdout.isatty() else Console(width=100)
+    console.print(comparison_table(comparison))
+    console.print(verdict_sentence(comparison), highlight=False, soft_wrap=True)
+
+
+@contextmanager
+def _errors_in_one_line() -> Iterator[None]:
+    try:
+        yield
+    except SkewlessError as error:
+        typer.echo(f"skewless: {' '.join(str(error).split())}", err=True)
+        raise typer.Exit(2) from error
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description:12}"),
+        BarColumn(),
+        TextColumn("{task.completed:,.0f} tuples"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+
+
+def main() -> None:
+    """Entry point of the `skewless` command."""
+    app()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""`@kernel` and `@inner`: functions on arrays, compiled once and kept on disk for the next process."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar, cast
+
+from numba import njit
+
+F = TypeVar("F", bound=Callable[..., object])
+
+
+def kernel(function: F) -> F:
+    """Compile `function` with numba; the machine code is cached beside its source.
+
+    Kernels release the GIL and divide as numpy does, without an exception.
+
+    >>> @kernel
+    ... def twice(x):
+    ...     return 2 * x
+    >>> twice(21)
+    42
+    """
+    return _compile(function)
+
+
+def inner(function: F) -> F:
+    """Compile a small function for use inside kernels, where its code takes the place of the call.
+
+    It may read and write arrays, but neither make nor slice them. That buys speed: numba counts references to every
+    array that a function is handed, by atomic increments that cost more than the function itself; here it does not.
+    """
+    return _compile(function, forceinline=True, _nrt=False)
+
+
+def lean_kernel(function: F) -> F:
+    """A kernel under the restrictions of `inner`, and as fast: for loops over tuples."""
+    return _compile(function, _nrt=False)
+
+
+def _compile(function: F, **options: Any) -> F:
+    # A function typed at a prompt or in a doctest has no source file to cache beside.
+    cacheable = not function.__code__.co_filename.startswith("<")
+    return cast(F, njit(cache=cacheable, nogil=True, error_model="numpy", **options)(function))

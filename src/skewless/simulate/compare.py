@@ -1,0 +1,141 @@
+"""The same stream through several strategies."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from skewless import split
+from skewless.arrays import Int64Array
+from skewless.errors import SkewlessError
+from skewless.simulate.replay import Replay, replay
+from skewless.simulate.source import Stream
+from skewless.simulate.verdict import Verdict, choose, split_per_key
+
+SLIDES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Comparison:
+    """What each strategy made of a stream, and which one to choose."""
+
+    stream: Stream
+    workers: int
+    window: int
+    slide: int
+    replays: dict[str, Replay]
+    verdict: Verdict
+
+    def as_dict(self) -> dict[str, Any]:
+        """Everything that was measured, in types that JSON knows."""
+        return {
+            "stream": self.stream.name,
+            "tuples": self.stream.tuples,
+            "workers": self.workers,
+            "window": self.window,
+            "slide": self.slide,
+            "strategies": [
+                {
+                    "strategy": name,
+                    "max_over_avg": result.max_over_avg,
+                    "mean_window": result.mean_window,
+                    "worst_window": result.worst_window,
+                    "last_window": result.last_window,
+                    "fragments_per_key": split_per_key(result),
+                    "hot_keys": result.hot_keys,
+                    "tuples_per_second": round(result.tuples_per_second),
+                    "loads": result.total.tolist(),
+                }
+                for name, result in self.replays.items()
+            ],
+            "choice": {"strategy": self.verdict.strategy, "why": self.verdict.why},
+        }
+
+
+def compare(
+    stream: Stream,
+    strategies: Sequence[str],
+    workers: int,
+    window: int,
+    slide: int,
+    on_routed: Callable[[str, int], None] = lambda _name, _tuples: None,
+) -> Comparison:
+    """Replay a stream through each strategy and choose one.
+
+    Parameters
+    ----------
+    stream
+        What to replay.
+    strategies
+        Names of splitters.
+    workers
+        Workers to route to.
+    window, slide
+        In tuples: balance is measured in tumbling windows; strategies that remember a window move it on by a slide.
+    on_routed
+        Told the strategy and the number of tuples after each block.
+
+    Examples
+    --------
+    >>> from skewless.simulate.source import open_stream
+    >>> with open_stream("zipf:1.5", tuples=20_000) as stream:
+    ...     comparison = compare(stream, ["hash", "shuffle"], workers=4, window=10_000, slide=1_000)
+    >>> comparison.verdict.strategy
+    'shuffle'
+    """
+    replays = {}
+    for name in strategies:
+        options = {"workers": workers, "slide": slide, "slides": window // slide}
+        # Compiling is not routing: let an instance that is thrown away pay for it.
+        split.make(name, **options).route(np.arange(2 * workers, dtype=np.int64))
+        blocks = _reported(stream.blocks(), name, on_routed)
+        replays[name] = replay(split.make(name, **options), blocks, workers, window)
+    return Comparison(stream, workers, window, slide, replays, choose(replays))
+
+
+def check_strategies(wanted: Sequence[str]) -> list[str]:
+    """The strategies wanted, each once; all there are where none is named.
+
+    >>> check_strategies(["hash", "shuffle", "hash"])
+    ['hash', 'shuffle']
+    """
+    for name in wanted:
+        if name not in split.NAMES:
+            raise SkewlessError(f"no strategy {name!r}; there are {', '.join(split.NAMES)}")
+    return list(dict.fromkeys(wanted or split.NAMES))
+
+
+def window_and_slide(tuples: int, window: int | None = None, slide: int | None = None) -> tuple[int, int]:
+    """Window and slide in tuples, where not given to suit the stream: about ten windows of ten slides each.
+
+    >>> window_and_slide(5_000_000)
+    (500000, 50000)
+    >>> window_and_slide(5_000_000, window=60_000)
+    (60000, 6000)
+    """
+    for name, value in (("--window", window), ("--slide", slide)):
+        if value is not None and value < 1:
+            raise SkewlessError(f"{name} must be at least 1 tuple, not {value}")
+    if slide is None:
+        # Short windows measure noise, long ones take memory.
+        default = min(max(tuples // SLIDES**2, 1_000), 100_000)
+        slide = default if window is None else _tenth(window)
+    if window is None:
+        window = slide * SLIDES
+    if window % slide:
+        raise SkewlessError(f"--window must be a multiple of --slide, but {window} is none of {slide}")
+    return window, slide
+
+
+def _tenth(window: int) -> int:
+    """The window in as many equal slides as go, at most ten."""
+    return next(window // slides for slides in range(SLIDES, 0, -1) if window % slides == 0)
+
+
+def _reported(blocks: Iterator[Int64Array], name: str, on_routed: Callable[[str, int], None]) -> Iterator[Int64Array]:
+    for block in blocks:
+        yield block
+        on_routed(name, len(block))

@@ -1,0 +1,187 @@
+"""Feed a stream through a splitter and measure what came of it."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Iterable
+from dataclasses import dataclass
+from time import perf_counter
+from typing import Protocol
+
+import numpy as np
+
+from skewless import metrics
+from skewless.arrays import FloatArray, Int32Array, Int64Array
+from skewless.errors import SkewlessError
+
+
+class Router(Protocol):
+    """What a replay asks of a splitter."""
+
+    def route(self, keys: Int64Array) -> Int32Array:
+        """A worker for each tuple."""
+
+    @property
+    def hot_keys(self) -> int:
+        """Keys split or watched right now."""
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """What one splitter made of one stream.
+
+    Parameters
+    ----------
+    loads
+        Tuples of each worker in each measured window: an array of windows x workers.
+    fragments_per_key
+        In each measured window, the workers on which a key lies, on average over the keys.
+    total
+        Tuples of each worker in the whole stream.
+    hot_keys
+        Keys that the splitter splits or watches at the end of the stream.
+    window, slide
+        A measured window holds `window` tuples, or the whole stream where that is shorter; one ends every `slide`.
+    seconds
+        Time spent in routing alone.
+    """
+
+    loads: Int64Array
+    fragments_per_key: FloatArray
+    total: Int64Array
+    hot_keys: int
+    window: int
+    slide: int
+    seconds: float
+
+    @property
+    def tuples(self) -> int:
+        """Length of the stream."""
+        return int(self.total.sum())
+
+    @property
+    def max_over_avg(self) -> float:
+        """Busiest worker over the average one, over the whole stream."""
+        return float(self.total.max() / self.total.mean())
+
+    @property
+    def window_max_over_avg(self) -> FloatArray:
+        """Busiest worker over the average one, in each measured window."""
+        ratios: FloatArray = self.loads.max(axis=1) / self.loads.mean(axis=1)
+        return ratios
+
+    @property
+    def mean_window(self) -> float:
+        """Max over average of a window, on average."""
+        return float(self.window_max_over_avg.mean())
+
+    @property
+    def worst_window(self) -> float:
+        """Max over average of the worst window."""
+        return float(self.window_max_over_avg.max())
+
+    @property
+    def last_window(self) -> float:
+        """Max over average of the last window, when the splitter has learned what it can."""
+        return float(self.window_max_over_avg[-1])
+
+    @property
+    def tuples_per_second(self) -> float:
+        """Tuples routed in a second."""
+        return self.tuples / self.seconds if self.seconds > 0 else float("inf")
+
+
+def replay(
+    splitter: Router, blocks: Iterable[Int64Array], workers: int, window: int, slide: int | None = None
+) -> Replay:
+    """Route a stream block by block and measure it window by window, holding one window in memory.
+
+    Parameters
+    ----------
+    splitter
+        Routes the tuples, and learns from them as it would in a running job.
+    blocks
+        The stream, in pieces of any length. The windows do not depend on how it is cut.
+    workers
+        Workers that the splitter routes to.
+    window
+        Tuples in a measured window.
+    slide
+        Tuples from one window to the next, a divisor of `window`; without it the windows tumble.
+
+    Examples
+    --------
+    >>> class Modulo:
+    ...     hot_keys = 0
+    ...     def route(self, keys):
+    ...         return (keys % 2).astype(np.int32)
+    >>> result = replay(Modulo(), [np.array([0, 1, 2, 3]), np.array([0, 0])], workers=2, window=3)
+    >>> result.loads
+    array([[2, 1],
+           [2, 1]])
+    >>> round(result.worst_window, 3), result.fragments_per_key
+    (1.333, array([1., 1.]))
+    """
+    slide = window if slide is None else slide
+    if workers < 1:
+        raise SkewlessError(f"workers must be at least 1, not {workers}")
+    if slide < 1 or window < slide or window % slide:
+        raise SkewlessError(f"the window must be 1, 2, 3, ... slides long, not {window} tuples with a slide of {slide}")
+    total = np.zeros(workers, np.int64)
+    measured = _Windows(workers, window, slide)
+    seconds = 0.0
+    for block in blocks:
+        if len(block) == 0:
+            continue
+        start = perf_counter()
+        routed = splitter.route(block)
+        seconds += perf_counter() - start
+        total += metrics.loads(routed, workers)
+        measured.add(block, routed)
+    loads, fragments_per_key = measured.finish()
+    return Replay(loads, fragments_per_key, total, splitter.hot_keys, window, slide, seconds)
+
+
+class _Windows:
+    """Cuts a routed stream into slides and measures each window of them when its last slide is full."""
+
+    def __init__(self, workers: int, window: int, slide: int) -> None:
+        self.workers = workers
+        self.slide = slide
+        self.slides = window // slide
+        self.filling: list[tuple[Int64Array, Int32Array]] = []
+        self.filled = 0
+        self.full: deque[tuple[Int64Array, Int32Array]] = deque(maxlen=self.slides)
+        self.loads: list[Int64Array] = []
+        self.fragments_per_key: list[float] = []
+
+    def add(self, keys: Int64Array, routed: Int32Array) -> None:
+        start = 0
+        while start < len(keys):
+            stop = min(len(keys), start + self.slide - self.filled)
+            self.filling.append((keys[start:stop], routed[start:stop]))
+            self.filled += stop - start
+            start = stop
+            if self.filled == self.slide:
+                self.full.append(_join(self.filling))
+                self.filling, self.filled = [], 0
+                if len(self.full) == self.slides:
+                    self._measure(self.full)
+
+    def finish(self) -> tuple[Int64Array, FloatArray]:
+        if not self.loads:
+            whole = [*self.full, *self.filling]
+            if not whole:
+                raise SkewlessError("the stream is empty: there is nothing to replay")
+            self._measure(whole)
+        return np.array(self.loads), np.array(self.fragments_per_key)
+
+    def _measure(self, pieces: Iterable[tuple[Int64Array, Int32Array]]) -> None:
+        keys, routed = _join(pieces)
+        self.loads.append(metrics.loads(routed, self.workers))
+        self.fragments_per_key.append(metrics.fragments_per_key(keys, routed, self.workers))
+
+
+def _join(pieces: Iterable[tuple[Int64Array, Int32Array]]) -> tuple[Int64Array, Int32Array]:
+    keys, routed = zip(*pieces, strict=True)
+    return np.concatenate(keys), np.concatenate(routed)

@@ -1,0 +1,54 @@
+"""What every sketch of key frequencies offers."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+import numpy as np
+
+from skewless.arrays import Int64Array
+
+
+class Sketch(ABC):
+    """Counts how often each key came, exactly or within a stated bound.
+
+    A stream may be added in any number of calls: the answers are the same.
+    """
+
+    @abstractmethod
+    def add(self, keys: Int64Array) -> None:
+        """Count these tuples."""
+
+    @abstractmethod
+    def estimate(self, keys: Int64Array) -> Int64Array:
+        """How often each of `keys` was counted; 0 for a key not known."""
+
+    @abstractmethod
+    def heavy(self, share: float) -> tuple[Int64Array, Int64Array]:
+        """Keys with at least `share` of the tuples counted, and their counts, most frequent first."""
+
+    @property
+    @abstractmethod
+    def total(self) -> int:
+        """Tuples counted."""
+
+
+def with_share(keys: Int64Array, counts: Int64Array, share: float, total: int) -> tuple[Int64Array, Int64Array]:
+    """The keys whose count is at least `share` of `total`, and their counts, most frequent first.
+
+    >>> with_share(np.array([4, 5, 6]), np.array([7, 90, 3]), 0.07, 100)
+    (array([5, 4]), array([90,  7]))
+    """
+    # The quotient of 7 and 100 is the 0.07 that was asked for; the product of 0.07 and 100 is rounded to above 7.
+    enough = counts / max(total, 1) >= share
+    return most_frequent_first(keys[enough], counts[enough])
+
+
+def most_frequent_first(keys: Int64Array, counts: Int64Array) -> tuple[Int64Array, Int64Array]:
+    """Keys and counts by falling count, equal counts by rising key.
+
+    >>> most_frequent_first(np.array([7, 3, 5]), np.array([1, 2, 2]))
+    (array([3, 5, 7]), array([2, 2, 1]))
+    """
+    order = np.lexsort((keys, -counts))
+    return keys[order], counts[order]

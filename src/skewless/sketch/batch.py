@@ -1,0 +1,103 @@
+"""A micro-batch grouped by key, the most frequent key first, and the plain way to get one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skewless.arrays import Int64Array
+from skewless.kernel import lean_kernel
+from skewless.sketch.keys import as_keys
+from skewless.sketch.slots import HELD, KEY, SMALLEST, find, grown
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """The keys of a micro-batch by falling frequency, each with its count and its rows.
+
+    The rows of key i are `rows[offsets[i]:offsets[i + 1]]`, positions in the batch, rising.
+    """
+
+    keys: Int64Array
+    counts: Int64Array
+    offsets: Int64Array
+    rows: Int64Array
+
+    def rows_of(self, i: int) -> Int64Array:
+        """The rows of key number i."""
+        return self.rows[self.offsets[i] : self.offsets[i + 1]]
+
+
+def post_sort(keys: Int64Array) -> Batch:
+    """Group a whole batch, then sort its keys by their exact counts: the work `FrequencyBuffer` does as tuples arrive.
+
+    Equal counts go by rising key.
+
+    >>> batch = post_sort(np.array([5, 9, 5, 7, 5, 9]))
+    >>> batch.keys.tolist(), batch.counts.tolist()
+    ([5, 9, 7], [3, 2, 1])
+    >>> batch.rows_of(1).tolist()
+    [1, 5]
+    """
+    distinct, counts, owners = _group(as_keys(keys))
+    return gather(np.lexsort((distinct, -counts)), distinct, counts, owners)
+
+
+def gather(order: Int64Array, keys: Int64Array, counts: Int64Array, owners: Int64Array) -> Batch:
+    """Make a batch: the numbers of its keys in order, the keys and counts by number, and each row's key by number."""
+    sizes = counts[order]
+    offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
+    heads = np.empty(len(counts), np.int64)
+    heads[order] = offsets[:-1]
+    rows = np.empty(len(owners), np.int64)
+    _deal(owners, heads, rows)
+    return Batch(keys[order], sizes, offsets, rows)
+
+
+def _group(keys: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """The distinct keys in order of arrival, their counts, and each row's key by its place among them."""
+    table = np.zeros((2 * SMALLEST, 2), np.int64)
+    distinct, counts = np.empty(SMALLEST, np.int64), np.empty(SMALLEST, np.int64)
+    owners = np.empty(len(keys), np.int64)
+    done, known = _number(keys, 0, 0, table, distinct, counts, owners)
+    while done < len(keys):
+        table = grown(table)
+        distinct, counts = (np.concatenate((column, np.empty_like(column))) for column in (distinct, counts))
+        done, known = _number(keys, done, known, table, distinct, counts, owners)
+    return distinct[:known], counts[:known], owners
+
+
+@lean_kernel
+def _number(
+    keys: Int64Array,
+    done: int,
+    known: int,
+    table: Int64Array,
+    distinct: Int64Array,
+    counts: Int64Array,
+    owners: Int64Array,
+) -> tuple[int, int]:
+    """Go on from row `done`, with `known` keys, up to the first key there is no room for."""
+    for row in range(done, len(keys)):
+        slot = find(table, keys[row])
+        number = table[slot, HELD] - 1
+        if number < 0:
+            if known == len(distinct):
+                return row, known
+            number = known
+            known += 1
+            distinct[number] = keys[row]
+            counts[number] = 0
+            table[slot, KEY] = keys[row]
+            table[slot, HELD] = known
+        counts[number] += 1
+        owners[row] = number
+    return len(keys), known
+
+
+@lean_kernel
+def _deal(owners: Int64Array, heads: Int64Array, rows: Int64Array) -> None:
+    for row in range(len(owners)):
+        rows[heads[owners[row]]] = row
+        heads[owners[row]] += 1

@@ -1,0 +1,229 @@
+"""Prompt's frequency-aware buffering: a micro-batch that is nearly sorted by the time it ends."""
+
+from __future__ import annotations
+
+from collections import deque
+from math import ceil
+from typing import NamedTuple
+
+import numpy as np
+
+from skewless.arrays import Int64Array
+from skewless.errors import SkewlessError
+from skewless.kernel import inner, lean_kernel
+from skewless.sketch import count_tree
+from skewless.sketch.batch import Batch, gather
+from skewless.sketch.keys import as_keys
+from skewless.sketch.slots import HELD, KEY, find, grown
+
+# What the hash table has of a key.
+COUNT, IN_TREE, LEFT, UPDATED_AT, F_STEP, T_STEP = 0, 1, 2, 3, 4, 5
+RECORD = 6
+PAST = 5  # batches that the estimates look back on
+
+
+class Standing(NamedTuple):
+    """What the buffer knows of the keys of the open batch, in order of arrival."""
+
+    keys: Int64Array
+    counts: Int64Array
+    tree_counts: Int64Array
+    f_steps: Int64Array
+    updates_left: Int64Array
+
+
+class FrequencyBuffer:
+    """Groups a micro-batch by key while it arrives, and keeps the keys nearly sorted by frequency.
+
+    A hash table has each key's exact count, and each row the number of its key; a `CountTree` has the keys in order of
+    an older count. A key moves in the tree only when it has f_step new tuples, or a new tuple and t_step time since its
+    last move, and at most `budget` times in a batch. f_step is (tuples expected / budget) x the key's share so far, so
+    a key that keeps its share spreads its moves over the batch; t_step is the time left over the moves left, and serves
+    the rare keys. A new key starts with f_step = tuples expected / (keys expected x budget). At the end a walk through
+    the tree gives the batch.
+
+    Bounds. Counts and rows are exact. In the tree a key with moves left lags behind its count by less than its f_step,
+    and so by less than ceil(tuples expected / budget); a key without moves left stays where its last one put it. If a
+    key comes later than one of smaller count, the two counts differ by no more than its lag. All moves cost O(budget K
+    log K), and none of it is left for the end of the batch.
+
+    Parameters
+    ----------
+    interval
+        Length of a batch in the unit of `times`; in tuples where no times are given.
+    budget
+        Moves in the tree that a key may make in a batch.
+    expected_tuples, expected_keys
+        Estimates for the first batch (by default `interval` tuples and as many keys as their square root); later ones
+        take the average of the last batches.
+    start
+        Time at which the first batch starts; it takes the times in [start, start + interval), the next follows on.
+
+    Examples
+    --------
+    >>> buffer = FrequencyBuffer(interval=8)
+    >>> buffer.add(np.array([5, 9, 5, 7]))
+    >>> buffer.add(np.array([5, 9]))
+    >>> batch = buffer.finish()
+    >>> batch.keys.tolist(), batch.counts.tolist(), batch.rows_of(0).tolist()
+    ([5, 9, 7], [3, 2, 1], [0, 2, 4])
+
+    References
+    ----------
+    A. S. Abdelhamid, A. R. Mahmood, A. Daghistani, W. G. Aref. Prompt: Dynamic Data-Partitioning for Distributed
+    Micro-batch Stream Processing Systems. SIGMOD 2020, Algorithm 1.
+    """
+
+    def __init__(
+        self,
+        interval: int,
+        budget: int = 10,
+        *,
+        expected_tuples: float | None = None,
+        expected_keys: float | None = None,
+        start: int = 0,
+    ) -> None:
+        """See the class."""
+        if interval < 1:
+            raise SkewlessError(f"interval is {interval}: give the length of a batch, 1 or more")
+        if budget < 1:
+            raise SkewlessError(f"budget is {budget}: give every key 1 or more updates in a batch")
+        self.interval = interval
+        self.budget = budget
+        self.start = start
+        self.expected_tuples = max(1.0, interval if expected_tuples is None else expected_tuples)
+        self.expected_keys = max(1.0, self.expected_tuples**0.5 if expected_keys is None else expected_keys)
+        self._past: deque[tuple[int, int]] = deque(maxlen=PAST)
+        # A node of the tree has its record in the row of its number; the hash table has two rows for each.
+        self._nodes = count_tree.empty_tree()
+        self._records = np.empty((len(self._nodes), RECORD), np.int64)
+        self._table = np.zeros((2 * len(self._nodes), 2), np.int64)
+        self._owners = np.empty(len(self._nodes), np.int64)
+        self._rows = 0
+
+    @property
+    def end(self) -> int:
+        """Time at which the open batch ends: the first that it does not take."""
+        return self.start + self.interval
+
+    def add(self, keys: Int64Array, times: Int64Array | None = None) -> None:
+        """Take the next tuples of the batch; without `times` each counts as one unit of time."""
+        keys = as_keys(keys)
+        if times is None:
+            times = np.arange(self.start + self._rows, self.start + self._rows + len(keys), dtype=np.int64)
+        times = np.ascontiguousarray(times, np.int64)
+        if len(times) != len(keys):
+            raise SkewlessError(f"{len(times)} times for {len(keys)} keys: give one time for each key")
+        for time in (times.min(), times.max()) if len(times) else ():
+            if not self.start <= time < self.end:
+                raise SkewlessError(
+                    f"time {time} is outside the open batch [{self.start}, {self.end}): call finish() first"
+                )
+        rows = self._rows + len(keys)
+        if rows > len(self._owners):
+            self._owners = np.resize(self._owners, max(rows, 2 * len(self._owners)))
+        first_f_step = ceil(self.expected_tuples / (self.expected_keys * self.budget))
+        while len(keys):
+            taken = _buffer(
+                keys,
+                times,
+                self._table,
+                self._nodes,
+                self._records,
+                self._owners[self._rows :],
+                self._rows,
+                self.end,
+                self.budget,
+                self.expected_tuples,
+                first_f_step,
+            )
+            self._rows += taken
+            keys, times = keys[taken:], times[taken:]
+            if len(keys):
+                self._grow()
+
+    def _grow(self) -> None:
+        self._nodes = count_tree.grown(self._nodes)
+        self._records = np.concatenate((self._records, np.empty_like(self._records)))
+        self._table = grown(self._table)
+
+    def standing(self) -> Standing:
+        """The keys of the open batch, their counts, their counts in the tree, and what is left of their budgets."""
+        known = slice(1, len(self) + 1)
+        records = self._records[known]
+        columns = (records[:, column].copy() for column in (COUNT, IN_TREE, F_STEP, LEFT))
+        return Standing(self._nodes[known, count_tree.KEY].copy(), *columns)
+
+    def __len__(self) -> int:
+        """Keys of the open batch."""
+        return int(self._nodes[count_tree.TOP, count_tree.COUNT])
+
+    def finish(self) -> Batch:
+        """End the batch: its keys by falling tree count, equal ones by rising key. The next batch is open and empty."""
+        order = count_tree.walk(self._nodes)
+        keys, counts = self._nodes[:, count_tree.KEY], self._records[:, COUNT]
+        batch = gather(order, keys, counts, self._owners[: self._rows])
+        self._past.append((self._rows, len(self)))
+        self.expected_tuples, self.expected_keys = (max(1.0, float(mean)) for mean in np.mean(self._past, axis=0))
+        self._table[:] = 0
+        self._nodes[count_tree.TOP] = 0
+        self._rows = 0
+        self.start = self.end
+        return batch
+
+
+@lean_kernel
+def _buffer(
+    keys: Int64Array,
+    times: Int64Array,
+    table: Int64Array,
+    nodes: Int64Array,
+    records: Int64Array,
+    owners: Int64Array,
+    before: int,
+    end: int,
+    budget: int,
+    expected_tuples: float,
+    first_f_step: int,
+) -> int:
+    """Take tuples up to the first new key there is no room for; the answer is how many were taken."""
+    for i in range(len(keys)):
+        key, now = keys[i], times[i]
+        slot = find(table, key)
+        node = table[slot, HELD]
+        if node == 0:
+            if count_tree.full(nodes):
+                return i
+            node = count_tree.insert(nodes, key, 1)
+            table[slot, KEY] = key
+            table[slot, HELD] = node
+            owners[i] = node
+            records[node, COUNT] = 1
+            records[node, IN_TREE] = 1
+            records[node, LEFT] = budget
+            records[node, UPDATED_AT] = now
+            records[node, F_STEP] = first_f_step
+            records[node, T_STEP] = _ceil_div(end - now, budget)
+            continue
+        owners[i] = node
+        count = records[node, COUNT] + 1
+        records[node, COUNT] = count
+        if records[node, LEFT] == 0:
+            continue
+        # The paper compares with ==; a time that jumps would pass its step by. Steps are rounded up to whole numbers.
+        by_frequency = count - records[node, IN_TREE] >= records[node, F_STEP]
+        if by_frequency or now - records[node, UPDATED_AT] >= records[node, T_STEP]:
+            count_tree.update(nodes, node, count)
+            records[node, IN_TREE] = count
+            records[node, LEFT] -= 1
+            records[node, UPDATED_AT] = now
+            if by_frequency:
+                records[node, F_STEP] = np.int64(np.ceil(expected_tuples / budget * count / (before + i + 1)))
+            elif records[node, LEFT] > 0:
+                records[node, T_STEP] = _ceil_div(end - now, records[node, LEFT])
+    return len(keys)
+
+
+@inner
+def _ceil_div(a: int, b: int) -> int:
+    return -(-a // b)

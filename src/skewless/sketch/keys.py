@@ -1,0 +1,34 @@
+"""Keys as the sketches take them, and the hash by which they find a key's place."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from skewless.arrays import Int64Array
+from skewless.errors import SkewlessError
+from skewless.hashing import SEED, xxhash64_long
+from skewless.kernel import inner
+
+
+def as_keys(keys: npt.ArrayLike) -> Int64Array:
+    """Keys as the kernels want them: longs in one row, side by side.
+
+    >>> as_keys([1, 2])
+    array([1, 2])
+    >>> as_keys([1.5])
+    Traceback (most recent call last):
+    skewless.errors.SkewlessError: keys are float64: give integers, or hash them to such first
+    """
+    given = np.asarray(keys)
+    if given.ndim != 1:
+        raise SkewlessError(f"keys have {given.ndim} dimensions: give one row of them")
+    if len(given) and not np.can_cast(given.dtype, np.int64, "same_kind"):
+        raise SkewlessError(f"keys are {given.dtype}: give integers, or hash them to such first")
+    return np.ascontiguousarray(given, np.int64)
+
+
+@inner
+def key_hash(key: int) -> int:
+    """Spark's `xxhash64` of a key."""
+    return int(xxhash64_long(np.int64(key), np.int64(SEED)))

@@ -1,0 +1,71 @@
+"""Key splitting: every algorithm that may send one key to several workers, because partial results merge."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from skewless.errors import SkewlessError
+from skewless.split.base import Splitter
+from skewless.split.blocks import BlockPlan, allocate, partition
+from skewless.split.cam import CAM
+from skewless.split.cm import CM
+from skewless.split.d_choices import DChoices
+from skewless.split.dagreedy import DAGreedy
+from skewless.split.dalton import Dalton
+from skewless.split.hash import Hash
+from skewless.split.prompt import Prompt
+from skewless.split.shuffle import Shuffle
+from skewless.split.two_choices import TwoChoices
+from skewless.split.w_choices import WChoices
+
+__all__ = [
+    "CAM",
+    "CM",
+    "NAMES",
+    "BlockPlan",
+    "DAGreedy",
+    "DChoices",
+    "Dalton",
+    "Hash",
+    "Prompt",
+    "Shuffle",
+    "Splitter",
+    "TwoChoices",
+    "WChoices",
+    "allocate",
+    "make",
+    "partition",
+]
+
+_CLASSES: dict[str, type[Splitter]] = {
+    each.name: each
+    for each in (Hash, Shuffle, TwoChoices, DChoices, WChoices, CAM, CM, DAGreedy, Dalton, Prompt)
+}
+NAMES = tuple(_CLASSES)
+_WINDOW = ("slide", "slides")  # asked of all, though some remember nothing
+
+
+def make(name: str, workers: int, **options: Any) -> Splitter:
+    """The splitter of that name.
+
+    `slide` and `slides` may be given for any of them; those that keep no window do without.
+
+    >>> make("dalton", workers=8, epsilon=0.05).workers
+    8
+    >>> make("dolton", workers=8)
+    Traceback (most recent call last):
+        ...
+    skewless.errors.SkewlessError: no strategy 'dolton'; there are hash, shuffle, two-choices, d-choices, w-choices,
+    cam, cm, dagreedy, dalton, prompt
+    """
+    if name not in _CLASSES:
+        raise SkewlessError(f"no strategy {name!r}; there are {', '.join(NAMES)}")
+    known = inspect.signature(_CLASSES[name]).parameters
+    options = {option: value for option, value in options.items() if option in known or option not in _WINDOW}
+    unknown = [option for option in options if option not in known]
+    if unknown:
+        takes = ", ".join(option for option in known if option != "workers") or "no options"
+        raise SkewlessError(f"{name} has no option {', '.join(map(repr, unknown))}; it takes {takes}")
+    # Each class takes its own options, which were just checked against its signature.
+    return _CLASSES[name](workers, **options)

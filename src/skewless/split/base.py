@@ -1,0 +1,92 @@
+"""What every splitter offers: a worker for each tuple, and a policy for the next micro-batch."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import ClassVar
+
+import numpy as np
+
+from skewless.arrays import Int32Array, Int64Array
+from skewless.errors import SkewlessError
+from skewless.histogram import Histogram, quanta
+from skewless.policy import Policy
+
+MOST_WORKERS = 1 << 16
+QUANTA = 32  # quanta that make a worker's fair load when planning
+_ONE = np.ones(1, dtype=np.int64)
+
+
+class Splitter(ABC):
+    """Decides which worker gets each tuple, where a key may be split over several workers.
+
+    Parameters
+    ----------
+    workers
+        Workers that share the load.
+    """
+
+    name: ClassVar[str]
+
+    def __init__(self, workers: int) -> None:
+        if not 1 <= workers <= MOST_WORKERS:
+            raise SkewlessError(f"workers is {workers}; give a number from 1 to {MOST_WORKERS}")
+        self.workers = workers
+        self.version = 0
+
+    def route(self, keys: Int64Array) -> Int32Array:
+        """A worker for each tuple, learning as it goes; a stream may be cut into calls anywhere."""
+        keys = as_keys(keys)
+        out = np.empty(len(keys), dtype=np.int32)
+        self._assign(keys, _ONE, out)
+        return out
+
+    def plan(self, histogram: Histogram) -> Policy:
+        """A policy for a micro-batch that looks like `histogram`, learning from one to the next.
+
+        The algorithm that routes tuples routes a short stream in which a key of count c comes as quanta of c; its lanes
+        are the workers they went to. Keys of less than a quantum go home.
+        """
+        quantum = max(1, histogram.total // (QUANTA * self.workers))
+        heavy = histogram.heavier_than(quantum, self.workers)
+        self._begin_batch(heavy)
+        which, weights = quanta(heavy.counts, quantum)
+        out = np.empty(len(which), dtype=np.int32)
+        self._assign(heavy.keys[which], weights, out)
+        return self._policy(heavy.keys[which], out)
+
+    @property
+    def hot_keys(self) -> int:
+        """Keys that are treated apart from the rest right now."""
+        return 0
+
+    @abstractmethod
+    def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
+        """Route tuples; `weights` has an entry for each, or one for all."""
+
+    @abstractmethod
+    def _begin_batch(self, histogram: Histogram) -> None:
+        """A micro-batch begins: forget the loads of the last one, put its tail where it goes."""
+
+    def _policy(self, keys: Int64Array, workers: Int32Array) -> Policy:
+        self.version += 1
+        return Policy.from_assignments(self.workers, keys, workers, version=self.version)
+
+
+def as_keys(keys: Int64Array) -> Int64Array:
+    """Keys as a flat array of longs; anything but whole numbers is refused."""
+    keys = np.asarray(keys)
+    if keys.ndim != 1 or keys.dtype.kind not in "iu":
+        raise SkewlessError(
+            f"keys are {keys.dtype} of shape {keys.shape}; give one flat array of whole numbers, "
+            "such as skewless.hashing.xxhash64(column) makes of any column"
+        )
+    if keys.dtype == np.uint64:
+        return np.ascontiguousarray(keys).view(np.int64)
+    return np.ascontiguousarray(keys, dtype=np.int64)
+
+
+def check_share(name: str, value: float) -> None:
+    """Refuse a probability or rate outside 0 to 1."""
+    if not 0 <= value <= 1:
+        raise SkewlessError(f"{name} is {value}; give a number from 0 to 1")

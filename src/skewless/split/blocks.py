@@ -1,0 +1,174 @@
+"""Prompt's allocations: the keys of a batch to blocks (Algorithm 2), a block's keys to buckets (Algorithm 3)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from skewless.arrays import BoolArray, Int, Int32Array, Int64Array
+from skewless.errors import SkewlessError
+from skewless.home import homes
+from skewless.kernel import lean_kernel
+
+
+@dataclass(frozen=True, eq=False)
+class BlockPlan:
+    """Which part of each key goes to which block.
+
+    Attributes
+    ----------
+    blocks
+        Blocks there are.
+    keys, counts
+        The keys of the batch and their counts, most frequent first.
+    which, block, size
+        Fragments: `size[i]` tuples of `keys[which[i]]` go to `block[i]`; the fragments of a key stand together.
+    """
+
+    blocks: int
+    keys: Int64Array
+    counts: Int64Array
+    which: Int64Array
+    block: Int32Array
+    size: Int64Array
+
+    @property
+    def sizes(self) -> Int64Array:
+        """Tuples in each block."""
+        return np.bincount(self.block, self.size, self.blocks).astype(np.int64)
+
+    @property
+    def cardinalities(self) -> Int64Array:
+        """Distinct keys in each block."""
+        return np.bincount(self.block, minlength=self.blocks).astype(np.int64)
+
+    @property
+    def split(self) -> BoolArray:
+        """For each key, whether it is on several blocks."""
+        return np.bincount(self.which, minlength=len(self.keys)) > 1
+
+
+def partition(keys: Int64Array, counts: Int64Array, blocks: int) -> BlockPlan:
+    """Divide a batch into blocks of equal size and equal cardinality, splitting few keys (Algorithm 2).
+
+    Keys come most frequent first, or nearly so. Each key of more than the cut-off, N / K tuples, puts that many into
+    the next block in turn; the other keys are dealt out in zig-zag, one to a block. What is left of the large keys
+    fills the block that has their first part, and the rest goes to the fullest block that can hold it. Where none can,
+    it fills the emptiest, and so on: the fewest blocks that there is room for.
+
+    The dealing goes on at the block where the large keys ended, so that the numbers of keys differ by one at most.
+
+    >>> plan = partition(np.array([7, 8, 9]), np.array([6, 3, 3]), 2)
+    >>> plan.sizes, plan.cardinalities
+    (array([6, 6]), array([1, 2]))
+
+    References
+    ----------
+    A. S. Abdelhamid, A. R. Mahmood, A. Daghistani, W. G. Aref: Prompt: dynamic data-partitioning for distributed
+    micro-batch stream processing systems. SIGMOD 2020.
+    """
+    if blocks < 1:
+        raise SkewlessError(f"blocks is {blocks}; give at least 1")
+    most = 2 * len(keys) + blocks  # for each key a fragment and the rest of it, and one more where that fills a block
+    which, block, size = np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
+    used = _partition(counts, np.zeros(blocks, np.int64), which, block, size)
+    which, block, size = which[:used], block[:used], size[:used]
+    order = np.argsort(which, kind="stable")
+    return BlockPlan(blocks, keys, counts, which[order], block[order], size[order])
+
+
+def allocate(keys: Int64Array, sizes: Int64Array, split: BoolArray, buckets: int) -> Int32Array:
+    """A reduce bucket for each key of a block (Algorithm 3).
+
+    A split key goes by its hash, so that every block sends it to the same bucket. The others go, largest first, to the
+    bucket with most room left of those not yet served in this round.
+
+    >>> allocate(np.array([1, 2, 3, 4]), np.array([5, 4, 2, 1]), np.array([False] * 4), 2)
+    array([0, 1, 1, 0], dtype=int32)
+    """
+    if buckets < 1:
+        raise SkewlessError(f"buckets is {buckets}; give at least 1")
+    out = homes(keys, buckets)
+    room = np.full(buckets, sizes.sum() / buckets)
+    np.subtract.at(room, out[split], sizes[split])
+    whole = np.flatnonzero(~split)
+    whole = whole[np.argsort(-sizes[whole], kind="stable")]
+    _worst_fit(room, sizes, whole, np.zeros(buckets, dtype=np.bool_), out)
+    return out
+
+
+@lean_kernel
+def _partition(counts: Int64Array, filled: Int64Array, which: Int64Array, block: Int32Array, size: Int64Array) -> Int:
+    blocks, keys = filled.shape[0], counts.shape[0]
+    total = 0
+    for k in range(keys):
+        total += counts[k]
+    if total == 0:
+        return 0
+    capacity = (total + blocks - 1) // blocks
+    cut = max(1, total // keys)
+
+    used = 0
+    turn = 0
+    for k in range(keys):
+        if counts[k] > cut:
+            which[used], block[used], size[used] = k, turn, cut
+            filled[turn] += cut
+            used += 1
+            turn = (turn + 1) % blocks
+    large = used
+
+    direction = 1
+    for k in range(keys):
+        if counts[k] <= cut:
+            which[used], block[used], size[used] = k, turn, counts[k]
+            filled[turn] += counts[k]
+            used += 1
+            if 0 <= turn + direction < blocks:
+                turn += direction
+            else:
+                direction = -direction  # the block at the end is the first of the way back
+
+    for first in range(large):
+        k = which[first]
+        rest = counts[k] - cut
+        own = block[first]
+        here = min(rest, max(0, capacity - filled[own]))
+        size[first] += here
+        filled[own] += here
+        rest -= here
+        while rest > 0:
+            fullest, emptiest = -1, 0
+            for b in range(blocks):
+                if capacity - filled[b] >= rest and (fullest < 0 or filled[b] > filled[fullest]):
+                    fullest = b
+                if filled[b] < filled[emptiest]:
+                    emptiest = b
+            target = fullest if fullest >= 0 else emptiest
+            here = min(rest, capacity - filled[target])
+            which[used], block[used], size[used] = k, target, here
+            filled[target] += here
+            used += 1
+            rest -= here
+    return used
+
+
+@lean_kernel
+def _worst_fit(
+    room: Int64Array, sizes: Int64Array, whole: Int64Array, served: BoolArray, out: Int32Array
+) -> None:
+    left = room.shape[0]
+    for i in range(whole.shape[0]):
+        best = -1
+        for bucket in range(room.shape[0]):
+            if not served[bucket] and (best < 0 or room[bucket] > room[best]):
+                best = bucket
+        out[whole[i]] = best
+        room[best] -= sizes[whole[i]]
+        served[best] = True
+        left -= 1
+        if left == 0:
+            left = room.shape[0]
+            for bucket in range(room.shape[0]):
+                served[bucket] = False

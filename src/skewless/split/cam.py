@@ -1,0 +1,85 @@
+"""cAM: a key stays with the candidate that has it; a new key goes to the least loaded."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from skewless.arrays import Int, Int32Array, Int64Array
+from skewless.histogram import Histogram
+from skewless.kernel import lean_kernel
+from skewless.split.seen import LAST, SENT, SLIDE, SeenSplitter, seen_full, seen_in_window, seen_limit, seen_row
+from skewless.split.two_choices import candidate
+from skewless.split.window import LOAD, WindowState, new_window, window_clear, window_slide
+
+
+class CAM(SeenSplitter):
+    """Of a key's d candidates, the first that has seen it in the window, else the least loaded of them.
+
+    No key is ever split within a window, so a hot key stays whole: affinity first, balance second.
+
+    Parameters
+    ----------
+    workers, slide, slides, candidates
+        As for `SeenSplitter`.
+
+    Examples
+    --------
+    >>> CAM(8).route(np.array([5, 5, 5, 5]))
+    array([5, 5, 5, 5], dtype=int32)
+
+    References
+    ----------
+    N. R. Katsipoulakis, A. Labrinidis, P. K. Chrysanthis: A holistic view of stream partitioning costs. PVLDB 2017.
+    """
+
+    name: ClassVar[str] = "cam"
+
+    def __init__(self, workers: int, *, slide: int = 100_000, slides: int = 10, candidates: int = 2) -> None:
+        super().__init__(workers, slide=slide, slides=slides, candidates=candidates)
+        self.window: WindowState = new_window(workers, slides, rows=0)
+
+    @property
+    def loads(self) -> Int64Array:
+        """Tuples of the window on each worker."""
+        loads: Int64Array = self.window.loads[LOAD]
+        return loads
+
+    def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
+        return int(_route(self.window.loads, self._table, self._meta, keys, weights, out))
+
+    def _end_slide(self) -> None:
+        window_slide(*self.window)
+
+    def _begin_batch(self, histogram: Histogram) -> None:
+        super()._begin_batch(histogram)
+        window_clear(*self.window, histogram.tail_loads(self.workers))
+
+
+@lean_kernel
+def _route(
+    loads: Int64Array, table: Int64Array, meta: Int64Array, keys: Int64Array, weights: Int64Array, out: Int32Array
+) -> Int:
+    workers = loads.shape[1]
+    candidates = table.shape[1] - LAST
+    step = np.int64(weights.shape[0] > 1)
+    end = seen_limit(meta, keys.shape[0])
+    for i in range(end):
+        if seen_full(table, meta):
+            end = i
+            break
+        row = seen_row(table, meta, keys[i])
+        chosen, worker = np.int64(-1), np.int64(0)
+        for j in range(candidates):
+            other = candidate(keys[i], j, workers)
+            if seen_in_window(table, meta, row, j):
+                chosen, worker = np.int64(j), other
+                break
+            if chosen < 0 or loads[LOAD, other] < loads[LOAD, worker]:
+                chosen, worker = np.int64(j), other
+        table[row, LAST + chosen] = meta[SLIDE]
+        loads[LOAD, worker] += weights[i * step]
+        out[i] = worker
+    meta[SENT] += end
+    return end

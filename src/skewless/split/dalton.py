@@ -1,0 +1,377 @@
+"""Dalton: a contextual bandit learns where the hot keys go."""
+
+from __future__ import annotations
+
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from skewless.arrays import Float, FloatArray, Int, Int32Array, Int64Array
+from skewless.errors import SkewlessError
+from skewless.hashing import SEED, pmod, xxhash64_long
+from skewless.histogram import Histogram, quanta
+from skewless.kernel import inner, lean_kernel
+from skewless.policy import Policy
+from skewless.random_bits import below, draw, gap, gap_scale
+from skewless.sketch.switch import counts_add, counts_full, counts_next_window
+from skewless.split.argmax import new_tree, tree_best, tree_fill, tree_get, tree_set
+from skewless.split.base import check_share
+from skewless.split.hot import (
+    COUNT,
+    FREE,
+    LENGTH,
+    MISSING,
+    RELEASED,
+    RELEASED_ROW,
+    SEEN,
+    THRESHOLD,
+    hot_find,
+    hot_next_window,
+    hot_peak,
+    hot_promote,
+)
+from skewless.split.hybrid import NEVER, HybridSplitter
+from skewless.split.window import (
+    HEAD,
+    HOLDER,
+    LOAD,
+    TOTAL,
+    WindowState,
+    new_window,
+    window_clear,
+    window_fragment,
+    window_release,
+    window_slide,
+    with_rows,
+)
+
+INITIAL = -2.0  # below any reward, so that a worker is tried again only where exploring has shown it to be better
+BY_SHARE = 0  # in place of a fixed limit on how far a key may be split
+SPARE, MORE = 4, 2  # a key may be split over SPARE times the workers that its share fills, and MORE
+ROUNDS = 8  # times that a plan rehearses its batch
+
+# What `numbers` holds.
+GAP_SCALE, GAMMA, P1, P2, HOT_AT = range(5)
+# What `meta` holds.
+WORKERS, MAX_SPLIT, CHOICES, RANDOM_SEED, DRAWN, WAIT = range(6)
+
+
+class Bandit(NamedTuple):
+    """The arrays of the learner, to be handed to kernels."""
+
+    tree: Int64Array  # row x worker: Q, in a form that knows its maximum; workers are counted from the key's home
+    home: Int64Array  # per row: the key's home; MISSING until the row is first used
+    numbers: FloatArray
+    meta: Int64Array
+
+
+class Dalton(HybridSplitter):
+    """Learns for each hot key which workers serve it best, while the tail goes home.
+
+    Each hot key has a row of values Q, one for each worker. A tuple goes to the worker with the largest value, and the
+    value moves towards the reward of having done so: R = -(p1 CI + p2 CA), where CI is how far that worker now is above
+    the average load, and CA the share of the workers that hold the key. Once in 1 / epsilon hot tuples another worker
+    is tried instead. Loads and fragments are those of the sliding window.
+
+    Two things are added to the paper, both for faster learning with fewer fragments (`docs/split.md` has the
+    measurements). An exploration draws `choices` workers and tries the least loaded, where the paper draws one. And a
+    key explores new workers only while it is on fewer than four times as many as its share of the load fills, plus two;
+    beyond that, only among those that hold it.
+
+    Memory is O(workers^2 / hot_at) and the statistics; it does not grow with the stream.
+
+    Parameters
+    ----------
+    workers
+        Workers that share the load.
+    slide, slides
+        Tuples in a slide, and slides in the window of the loads and fragments. A slide is a statistics window too.
+    epsilon, gamma, p1, p2
+        The bandit's exploration rate and step size, and the weights of imbalance and fragments in the reward.
+    max_split
+        Workers that a key may explore: "share" as above, a number, or None for no limit, as in the paper.
+    statistics
+        How frequencies are counted: "exact", "countmin", or "switch" between them as the number of keys asks.
+    seed
+        Of the exploration.
+    hot_at
+        Share of a worker's fair load from which a key is hot. The paper's 1.0 leaves keys just below it unbalanced; a
+        lower one costs a row of Q values for each of up to workers / hot_at keys.
+    choices
+        Workers drawn for an exploration.
+
+    Examples
+    --------
+    >>> keys = np.random.default_rng(1).zipf(1.5, 200_000)
+    >>> splitter = Dalton(8, slide=10_000)
+    >>> loads = np.bincount(splitter.route(keys)[-100_000:], minlength=8)
+    >>> float(round(loads.max() / loads.mean(), 2))
+    1.0
+    >>> splitter.hot_keys
+    10
+
+    References
+    ----------
+    E. Zapridou, I. Mytilinis, A. Ailamaki: Dalton: learned partitioning for distributed data streams. PVLDB 2022.
+    """
+
+    name: ClassVar[str] = "dalton"
+
+    def __init__(
+        self,
+        workers: int,
+        *,
+        slide: int = 100_000,
+        slides: int = 10,
+        epsilon: float = 0.1,
+        gamma: float = 0.1,
+        p1: float = 0.5,
+        p2: float = 0.5,
+        max_split: int | str | None = "share",
+        statistics: str = "switch",
+        seed: int = 0,
+        hot_at: float = 0.1,
+        choices: int = 2,
+    ) -> None:
+        super().__init__(workers, slide=slide, slides=slides, hot_at=hot_at, statistics=statistics)
+        if choices < 1:
+            raise SkewlessError(f"choices is {choices}; an exploration draws at least 1 worker")
+        for name, value in (("epsilon", epsilon), ("gamma", gamma), ("p1", p1), ("p2", p2)):
+            check_share(name, value)
+        rows = self.hot.capacity
+        # The first exploration is as far off as the second.
+        wait = gap(draw(seed, 0), gap_scale(epsilon))
+        meta = [workers, _limit(max_split, workers), choices, seed, 1, wait]
+        self.bandit = Bandit(
+            tree=new_tree(rows, workers),
+            home=np.full(rows, MISSING, dtype=np.int64),
+            numbers=np.array([gap_scale(epsilon), gamma, p1, p2, hot_at]),
+            meta=np.array(meta, dtype=np.int64),
+        )
+        self.window: WindowState = new_window(workers, slides, rows)
+
+    def plan(self, histogram: Histogram) -> Policy:
+        """A policy for a micro-batch that looks like `histogram`; only its hot keys have lanes.
+
+        The batch is rehearsed several times, the last time without exploring.
+        """
+        fair = histogram.total / self.workers
+        return super().plan(histogram.heavier_than(self.hot.hot_at * fair, self.workers))
+
+    def values(self, key: int) -> FloatArray:
+        """The learned value of each worker for a hot key; empty for any other."""
+        row = int(self.hot.rows(np.array([key], dtype=np.int64))[0])
+        if row == MISSING or self.bandit.home[row] == MISSING:
+            return np.zeros(0)
+        arms = [tree_get(self.bandit.tree, row, arm) for arm in range(self.workers)]
+        return np.roll(np.array(arms), int(self.bandit.home[row]))
+
+    def fragments(self, key: int) -> int:
+        """Workers that hold tuples of a hot key in the window; 0 for any other key."""
+        row = int(self.hot.rows(np.array([key], dtype=np.int64))[0])
+        return 0 if row == MISSING else int(self.window.fragments[row])
+
+    @property
+    def loads(self) -> Int64Array:
+        """Tuples of the window on each worker."""
+        loads: Int64Array = self.window.loads[LOAD]
+        return loads
+
+    def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
+        state = (*self.bandit, *self.hot.state, *self.hot.counts.state, *self.window)
+        return int(_route(*state, keys, weights, out))
+
+    def _begin_batch(self, histogram: Histogram) -> None:
+        super()._begin_batch(histogram)
+        _close_rows(self.bandit.home, *self.hot.state)
+        tail = histogram.tail_loads(self.workers)
+        which, weights = quanta(histogram.counts, max(1, histogram.total // (32 * self.workers)))
+        out = np.empty(len(which), dtype=np.int32)
+        for _ in range(ROUNDS - 1):
+            window_clear(*self.window, tail)
+            self._assign(histogram.keys[which], weights, out)
+        window_clear(*self.window, tail)
+
+    def _grow_rows(self, rows: int) -> None:
+        tree, home = new_tree(rows, self.workers), np.full(rows, MISSING, dtype=np.int64)
+        kept = len(self.bandit.home)
+        tree[:kept], home[:kept] = self.bandit.tree, self.bandit.home
+        self.bandit = self.bandit._replace(tree=tree, home=home)
+        self.window = with_rows(self.window, rows)
+
+
+def _limit(max_split: int | str | None, workers: int) -> int:
+    if max_split == "share":
+        return BY_SHARE
+    if max_split is None:
+        return workers
+    if not isinstance(max_split, int) or max_split < 1:
+        raise SkewlessError(f"max_split is {max_split!r}; give 'share', a number of at least 1, or None for no limit")
+    return max_split
+
+
+@lean_kernel
+def _route(
+    tree: Int64Array,
+    home: Int64Array,
+    numbers: FloatArray,
+    meta: Int64Array,
+    index: Int64Array,
+    rows: Int64Array,
+    hot: Int64Array,
+    table: Int64Array,
+    cells: Int64Array,
+    counting: Int64Array,
+    loads: Int64Array,
+    bits: Int64Array,
+    held: Int32Array,
+    fragments: Int64Array,
+    window: Int64Array,
+    keys: Int64Array,
+    weights: Int64Array,
+    out: Int32Array,
+) -> Int:
+    """Route slide after slide, until all is done or there may be no room for the next tuple; return how many were."""
+    done = 0
+    while done < keys.shape[0]:
+        if hot[SEEN] == hot[LENGTH]:
+            hot_next_window(index, rows, hot, numbers[HOT_AT], hot[LENGTH], meta[WORKERS])
+            counts_next_window(table, cells, counting)
+            for j in range(hot[RELEASED]):
+                window_release(bits, held, fragments, rows[j, RELEASED_ROW])
+            _close_rows(home, index, rows, hot)
+            window_slide(loads, bits, held, fragments, window)
+        before = done
+        # The loop over tuples is a function of its own so that the compiler keeps its registers for it.
+        done = _route_slide(
+            tree, home, numbers, meta, index, rows, hot, table, cells, counting,
+            loads, bits, held, fragments, window, keys, weights, out, done,
+        )  # fmt: skip
+        if done == before:
+            break
+    return done
+
+
+@lean_kernel
+def _route_slide(
+    tree: Int64Array,
+    home: Int64Array,
+    numbers: FloatArray,
+    meta: Int64Array,
+    index: Int64Array,
+    rows: Int64Array,
+    hot: Int64Array,
+    table: Int64Array,
+    cells: Int64Array,
+    counting: Int64Array,
+    loads: Int64Array,
+    bits: Int64Array,
+    held: Int32Array,
+    fragments: Int64Array,
+    window: Int64Array,
+    keys: Int64Array,
+    weights: Int64Array,
+    out: Int32Array,
+    start: Int,
+) -> Int:
+    """Algorithm 1 for each tuple from `start` to the end of the slide, or until there may be no room for the next."""
+    workers, head = meta[WORKERS], window[HEAD]
+    gamma, p1, p2 = numbers[GAMMA], numbers[P1], numbers[P2]
+    share = 1.0 / workers
+    total, wait = window[TOTAL], meta[WAIT]
+    step = np.int64(weights.shape[0] > 1)
+    end = keys.shape[0]
+    if hot[LENGTH] != NEVER:
+        end = min(end, start + hot[LENGTH] - hot[SEEN])
+    for i in range(start, end):
+        key, weight = keys[i], weights[i * step]
+        row = hot_find(index, key)
+        if row == MISSING:
+            if hot[FREE] == 0 or counts_full(table, cells, counting):
+                end = i
+                break
+            h = xxhash64_long(key, SEED)
+            count = counts_add(table, cells, counting, h, key, weight)
+            if count < hot[THRESHOLD]:
+                worker = pmod(h, workers)
+                loads[LOAD, worker] += weight
+                total += weight
+                out[i] = worker
+                continue
+            row = hot_promote(index, rows, hot, key, count)
+        else:
+            rows[row, COUNT] += weight
+        if home[row] == MISSING:
+            _open_row(tree, home, row, key, workers)
+
+        if wait == 0:
+            worker = _explore(numbers, meta, rows, hot, loads, held, fragments, row)
+            wait = gap(draw(meta[RANDOM_SEED], meta[DRAWN]), numbers[GAP_SCALE])
+            meta[DRAWN] += 1
+        else:
+            wait -= 1
+            worker = home[row] + tree_best(tree, row)
+            if worker >= workers:
+                worker -= workers
+        total += weight
+        load = loads[LOAD, worker] + weight
+        loads[LOAD, worker] = load
+        window_fragment(bits, held, fragments, head, row, worker)
+        arm = worker - home[row]
+        if arm < 0:
+            arm += workers
+        q = tree_get(tree, row, arm)
+        r = reward(p1, p2, float(load), total * share, fragments[row] * share)
+        tree_set(tree, row, arm, q + gamma * (r - q))
+        out[i] = worker
+    window[TOTAL], meta[WAIT] = total, wait
+    hot[SEEN] += end - start
+    return end
+
+
+@inner
+def reward(p1: Float, p2: Float, load: Float, average: Float, spread: Float) -> Float:
+    """R = -(p1 CI + p2 CA), from the loads with the tuple and the share of the workers that hold the key."""
+    return -(p1 * ((load - average) / max(load, average)) + p2 * spread)
+
+
+@lean_kernel
+def _explore(
+    numbers: FloatArray,
+    meta: Int64Array,
+    rows: Int64Array,
+    hot: Int64Array,
+    loads: Int64Array,
+    held: Int32Array,
+    fragments: Int64Array,
+    row: Int,
+) -> Int:
+    """The least loaded of a few random workers; of those that hold the key, where it is split far enough."""
+    limit = meta[MAX_SPLIT]
+    if limit == BY_SHARE:
+        fair_loads = hot_peak(rows, row) * numbers[HOT_AT] / hot[THRESHOLD]
+        limit = np.int64(np.ceil(SPARE * fair_loads)) + MORE
+    least = np.int64(MISSING)
+    for _ in range(meta[CHOICES]):
+        drawn = draw(meta[RANDOM_SEED], meta[DRAWN])
+        meta[DRAWN] += 1
+        if fragments[row] >= limit:
+            worker = np.int64(held[row, HOLDER, below(drawn, fragments[row])])
+        else:
+            worker = below(drawn, meta[WORKERS])
+        if least == MISSING or loads[LOAD, worker] < loads[LOAD, least]:
+            least = worker
+    return least
+
+
+@lean_kernel
+def _open_row(tree: Int64Array, home: Int64Array, row: Int, key: Int, workers: Int) -> None:
+    home[row] = pmod(xxhash64_long(key, SEED), workers)
+    tree_fill(tree, row, workers, INITIAL)
+
+
+@lean_kernel
+def _close_rows(home: Int64Array, index: Int64Array, rows: Int64Array, hot: Int64Array) -> None:
+    """Let the rows that were given back at the last window's end forget what they learned."""
+    for j in range(hot[RELEASED]):
+        home[rows[j, RELEASED_ROW]] = MISSING

@@ -1,0 +1,38 @@
+"""Plain hashing: every key has one worker for ever."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from skewless.arrays import Int32Array, Int64Array
+from skewless.histogram import Histogram
+from skewless.home import fill_homes
+from skewless.policy import Policy
+from skewless.split.base import Splitter
+
+
+class Hash(Splitter):
+    """Sends every tuple to the home of its key, `pmod(xxhash64(key), workers)`, as Spark would.
+
+    Nothing is ever split, so nothing has to be merged; the worker of a hot key drowns.
+
+    Examples
+    --------
+    >>> skewed = np.array([1, 1, 1, 1, 1, 1, 2, 3])
+    >>> np.bincount(Hash(4).route(skewed), minlength=4)
+    array([0, 1, 6, 1])
+    """
+
+    name: ClassVar[str] = "hash"
+
+    def plan(self, histogram: Histogram) -> Policy:
+        """No key has lanes."""
+        return self._policy(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32))
+
+    def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
+        fill_homes(keys, self.workers, out)
+
+    def _begin_batch(self, histogram: Histogram) -> None:
+        """Hashing remembers nothing."""

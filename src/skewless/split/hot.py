@@ -1,0 +1,211 @@
+"""Which keys are hot: frequencies over statistics windows, and a row for each hot key.
+
+Shared by the splitters that treat the head of the distribution apart from its tail. A key becomes hot when its count in
+the current statistics window reaches `hot_at` times the fair load of a worker, taken from the load of the window
+before. It stays hot for the current window and the next; then its row is free for another key.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from skewless.arrays import Float, Int, Int64Array
+from skewless.errors import SkewlessError
+from skewless.kernel import inner, lean_kernel
+from skewless.sketch.switch import SwitchCounts, counts_full
+
+# Columns of `rows`.
+KEY = 0
+COUNT = 1  # in the current window
+LAST_COUNT = 2  # in the window before
+UNTIL = 3  # last window in which the key is hot; MISSING for a free row
+FREE_ROW = 4  # a stack of the free rows, through the first `meta[FREE]` entries of the column
+RELEASED_ROW = 5  # likewise, rows given back at the last window's end
+COLUMNS = 6
+
+# What `meta` holds.
+WINDOW = 0  # number of the current statistics window
+THRESHOLD = 1  # a count that makes a key hot
+SEEN = 2  # load of the current window so far
+FREE = 3
+RELEASED = 4
+LENGTH = 5  # tuples in a statistics window
+META = 6
+
+MISSING = -1
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+
+
+class HotState(NamedTuple):
+    """The arrays of the hot keys, to be handed to kernels."""
+
+    slots: Int64Array  # open addressing: key, row + 1 (0: empty)
+    rows: Int64Array  # a row for each hot key
+    meta: Int64Array
+
+
+class HotKeys:
+    """The hot keys of a stream and the statistics that find them.
+
+    Parameters
+    ----------
+    workers
+        Workers that share the load.
+    window
+        Tuples in a statistics window.
+    hot_at
+        Share of a worker's fair load from which a key is hot; at most workers / hot_at keys can become hot in a window.
+    statistics
+        "exact", "countmin" or "switch" (see `SwitchCounts`).
+
+    Examples
+    --------
+    >>> hot = HotKeys(4, window=100, hot_at=1.0, statistics="exact")
+    >>> int(hot.state.meta[THRESHOLD])       # a fair share of 100 tuples on 4 workers
+    25
+    """
+
+    def __init__(self, workers: int, *, window: int, hot_at: float, statistics: str) -> None:
+        if window < 1:
+            raise SkewlessError(f"slide is {window} tuples; give at least 1")
+        if not hot_at > 0:
+            raise SkewlessError(f"hot_at is {hot_at}; give a share of the fair load above 0, such as 1.0")
+        self.workers, self.hot_at = workers, hot_at
+        # A key is misjudged by at most a quarter of what makes it hot.
+        self.counts = SwitchCounts(epsilon=min(0.5, hot_at / workers / 4), delta=0.05, mode=statistics)
+        meta = np.zeros(META, dtype=np.int64)
+        meta[LENGTH] = window
+        meta[THRESHOLD] = hot_threshold(hot_at, window, workers)
+        self.state = HotState(np.zeros((0, 2), dtype=np.int64), np.zeros((0, COLUMNS), dtype=np.int64), meta)
+        self._add_rows(64)
+
+    def make_room(self, needed: int = 1) -> None:
+        """See to it that `needed` more keys can become hot, and that one more can be counted."""
+        if counts_full(*self.counts.state):
+            self.counts.grow()
+        while self.state.meta[FREE] < needed:
+            self._add_rows(self.capacity)
+
+    def _add_rows(self, added: int) -> None:
+        old, meta = self.state.rows, self.state.meta
+        rows = np.zeros((len(old) + added, COLUMNS), dtype=np.int64)
+        rows[: len(old)] = old
+        rows[len(old) :, UNTIL] = MISSING
+        rows[meta[FREE] : meta[FREE] + added, FREE_ROW] = np.arange(len(rows) - 1, len(old) - 1, -1)
+        meta[FREE] += added
+        index = np.zeros((2 << (len(rows) - 1).bit_length(), 2), dtype=np.int64)
+        self.state = HotState(index, rows, meta)
+        _reindex(index, rows)
+
+    @property
+    def capacity(self) -> int:
+        """Rows there are, free ones included."""
+        return len(self.state.rows)
+
+    @property
+    def keys(self) -> Int64Array:
+        """The keys that are hot now."""
+        rows = self.state.rows
+        keys: Int64Array = rows[rows[:, UNTIL] != MISSING, KEY]
+        return keys
+
+    def rows(self, keys: Int64Array) -> Int64Array:
+        """The row of each of `keys`, MISSING where it is not hot."""
+        out = np.empty(len(keys), dtype=np.int64)
+        _find_all(self.state.slots, keys, out)
+        return out
+
+
+@inner
+def hot_threshold(hot_at: Float, load: Int, workers: Int) -> Int:
+    """The count that makes a key hot where a whole window has this load; one tuple alone never does."""
+    return max(np.int64(2), np.int64(np.ceil(hot_at * load / workers)))
+
+
+@inner
+def _slot(index: Int64Array, key: Int) -> Int:
+    """Where `key` belongs in the index: a cheap hash, for most tuples of a skewed stream end here."""
+    return np.int64((np.uint64(key) * _GOLDEN) >> np.uint64(32)) & (index.shape[0] - 1)
+
+
+@inner
+def hot_find(index: Int64Array, key: Int) -> Int:
+    """The row of `key`, or MISSING."""
+    mask = index.shape[0] - 1
+    i = _slot(index, key)
+    while index[i, 1] != 0:
+        if index[i, 0] == key:
+            return index[i, 1] - 1
+        i = (i + 1) & mask
+    return MISSING
+
+
+@inner
+def hot_peak(rows: Int64Array, row: Int) -> Int:
+    """The larger of a hot key's counts in this window and the last."""
+    return max(rows[row, COUNT], rows[row, LAST_COUNT])
+
+
+@inner
+def hot_promote(index: Int64Array, rows: Int64Array, meta: Int64Array, key: Int, count: Int) -> Int:
+    """Give `key` a row; there must be a free one."""
+    meta[FREE] -= 1
+    row = rows[meta[FREE], FREE_ROW]
+    rows[row, KEY] = key
+    rows[row, COUNT] = count
+    rows[row, LAST_COUNT] = 0
+    rows[row, UNTIL] = meta[WINDOW] + 1
+    _insert(index, key, row)
+    return row
+
+
+@lean_kernel
+def hot_next_window(
+    index: Int64Array, rows: Int64Array, meta: Int64Array, hot_at: Float, load: Int, workers: Int
+) -> None:
+    """End a statistics window of this load: set the threshold from it and release the rows that were not hot again."""
+    ended = meta[WINDOW]
+    meta[WINDOW] += 1
+    meta[RELEASED] = 0
+    for row in range(rows.shape[0]):
+        if rows[row, UNTIL] != MISSING and rows[row, COUNT] >= meta[THRESHOLD]:
+            rows[row, UNTIL] = ended + 1
+        elif rows[row, UNTIL] == ended:
+            rows[row, UNTIL] = MISSING
+            rows[meta[FREE], FREE_ROW] = row
+            rows[meta[RELEASED], RELEASED_ROW] = row
+            meta[FREE] += 1
+            meta[RELEASED] += 1
+        rows[row, LAST_COUNT] = rows[row, COUNT]
+        rows[row, COUNT] = 0
+    meta[THRESHOLD] = hot_threshold(hot_at, load, workers)
+    meta[SEEN] = 0
+    if meta[RELEASED] > 0:
+        _reindex(index, rows)
+
+
+@inner
+def _insert(index: Int64Array, key: Int, row: Int) -> None:
+    mask = index.shape[0] - 1
+    i = _slot(index, key)
+    while index[i, 1] != 0:
+        i = (i + 1) & mask
+    index[i, 0] = key
+    index[i, 1] = row + 1
+
+
+@lean_kernel
+def _reindex(index: Int64Array, rows: Int64Array) -> None:
+    for i in range(index.shape[0]):
+        index[i, 1] = 0
+    for row in range(rows.shape[0]):
+        if rows[row, UNTIL] != MISSING:
+            _insert(index, rows[row, KEY], row)
+
+
+@lean_kernel
+def _find_all(index: Int64Array, keys: Int64Array, out: Int64Array) -> None:
+    for i in range(keys.shape[0]):
+        out[i] = hot_find(index, keys[i])

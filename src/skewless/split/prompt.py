@@ -1,0 +1,121 @@
+"""Prompt: a block plan for every micro-batch from its exact histogram."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from skewless.arrays import Int32Array, Int64Array
+from skewless.errors import SkewlessError
+from skewless.histogram import Histogram
+from skewless.policy import Policy
+from skewless.sketch import ExactCounts, FrequencyBuffer
+from skewless.split.base import Splitter, as_keys
+from skewless.split.blocks import BlockPlan, partition
+
+BUFFERS = ("sort", "tree")
+
+
+class Prompt(Splitter):
+    """Counts a micro-batch as it arrives and divides it into blocks equal in tuples and in keys.
+
+    `partition` is the paper's form: the whole batch is there, and each of its tuples gets a block. `route` has to
+    answer before the batch is complete, so it follows the plan of the batch before; a key that is new since goes home.
+
+    Parameters
+    ----------
+    workers
+        Blocks of a batch, one for each worker.
+    slide
+        Tuples in a batch.
+    buffer
+        How the keys come to be in order: "sort" counts and sorts at the end of the batch, "tree" is the paper's
+        frequency-aware buffer, which keeps them in nearly that order all along.
+
+    Examples
+    --------
+    >>> keys = np.random.default_rng(1).zipf(1.5, 10_000)
+    >>> blocks = Prompt(8).partition(keys)
+    >>> np.bincount(blocks)
+    array([1250, 1250, 1250, 1250, 1250, 1250, 1250, 1250])
+
+    References
+    ----------
+    A. S. Abdelhamid, A. R. Mahmood, A. Daghistani, W. G. Aref: Prompt: dynamic data-partitioning for distributed
+    micro-batch stream processing systems. SIGMOD 2020.
+    """
+
+    name: ClassVar[str] = "prompt"
+
+    def __init__(self, workers: int, *, slide: int = 100_000, buffer: str = "sort") -> None:
+        super().__init__(workers)
+        if slide < 1:
+            raise SkewlessError(f"slide is {slide} tuples; give at least 1")
+        if buffer not in BUFFERS:
+            raise SkewlessError(f"buffer is {buffer!r}; choose one of {', '.join(BUFFERS)}")
+        self.slide = slide
+        self._counts = ExactCounts()
+        self._buffer = FrequencyBuffer(slide) if buffer == "tree" else None
+        self._arrived = 0  # tuples of the current batch
+        self._routed = 0
+        self._follow(Policy.of(workers), 0)
+
+    @property
+    def hot_keys(self) -> int:
+        """Keys that the current plan splits."""
+        return self._split
+
+    def plan(self, histogram: Histogram) -> Policy:
+        """The block plan of a batch with this histogram; every key told apart has its block, whatever its count."""
+        order = np.argsort(-histogram.counts, kind="stable")
+        plan = partition(histogram.keys[order], histogram.counts[order], self.workers)
+        return self._policy_of(plan)
+
+    def partition(self, keys: Int64Array) -> Int32Array:
+        """A block for each tuple of one whole batch (Algorithm 2)."""
+        keys = as_keys(keys)
+        histogram = Histogram.of(keys)
+        plan = partition(histogram.keys, histogram.counts, self.workers)
+        by_key = np.argsort(keys, kind="stable")
+        # Fragments in the order of the tuples: keys rising, the parts of a key one after the other.
+        order = np.argsort(plan.keys[plan.which], kind="stable")
+        out = np.empty(len(keys), dtype=np.int32)
+        out[by_key] = np.repeat(plan.block[order], plan.size[order])
+        return out
+
+    def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
+        start = 0
+        while start < len(keys):
+            if self._arrived == self.slide:
+                self._end_batch()
+            end = min(len(keys), start + self.slide - self._arrived)
+            part = keys[start:end]
+            out[start:end] = self._current.route(part, self._routed)
+            (self._buffer or self._counts).add(part)
+            self._arrived += end - start
+            self._routed += end - start
+            start = end
+
+    def _end_batch(self) -> None:
+        if self._buffer is None:
+            ordered, counts = self._counts.heavy(0.0)
+            self._counts.reset()
+        else:
+            batch = self._buffer.finish()
+            ordered, counts = batch.keys, batch.counts
+        plan = partition(ordered, counts, self.workers)
+        self._follow(self._policy_of(plan), int(plan.split.sum()))
+        self._arrived = 0
+
+    def _follow(self, policy: Policy, split: int) -> None:
+        self._current, self._split = policy, split
+
+    def _policy_of(self, plan: BlockPlan) -> Policy:
+        self.version += 1
+        return Policy.from_assignments(
+            self.workers, plan.keys[plan.which], plan.block, plan.size, version=self.version
+        )
+
+    def _begin_batch(self, histogram: Histogram) -> None:
+        """A block plan needs nothing of the batch before."""

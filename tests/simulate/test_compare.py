@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from skewless import split
+from skewless.errors import SkewlessError
+from skewless.simulate.compare import check_strategies, compare, window_and_slide
+from skewless.simulate.source import open_stream
+
+
+def test_every_strategy_sees_the_whole_stream() -> None:
+    routed: dict[str, int] = {}
+
+    def add(name: str, tuples: int) -> None:
+        routed[name] = routed.get(name, 0) + tuples
+
+    with open_stream("zipf:1.5:keys=1000", tuples=20_000) as stream:
+        comparison = compare(stream, ["hash", "two-choices", "shuffle"], 8, 5_000, 500, add)
+    assert routed == {"hash": 20_000, "two-choices": 20_000, "shuffle": 20_000}
+    assert [result.tuples for result in comparison.replays.values()] == [20_000] * 3
+    hashed, two, shuffled = comparison.replays.values()
+    assert hashed.worst_window > two.worst_window > shuffled.worst_window
+    assert hashed.fragments_per_key.tolist() == [1.0] * 4
+
+
+def test_all_strategies_unless_some_are_named() -> None:
+    assert check_strategies([]) == list(split.NAMES)
+    assert check_strategies(["shuffle", "hash", "shuffle"]) == ["shuffle", "hash"]
+
+
+def test_an_unknown_strategy_is_refused_with_those_there_are() -> None:
+    with pytest.raises(SkewlessError, match="no strategy 'magic'; there are hash, shuffle"):
+        check_strategies(["hash", "magic"])
+
+
+@pytest.mark.parametrize(
+    ("tuples", "window", "slide", "expected"),
+    [
+        (1, None, None, (10_000, 1_000)),
+        (1_000_000, None, None, (100_000, 10_000)),
+        (10**9, None, None, (1_000_000, 100_000)),
+        (1_000_000, 700, None, (700, 70)),
+        (1_000_000, 7, None, (7, 1)),
+        (1_000_000, 13, None, (13, 13)),
+        (1_000_000, None, 50, (500, 50)),
+        (1_000_000, 60, 20, (60, 20)),
+    ],
+)
+def test_window_and_slide_suit_the_stream(
+    tuples: int, window: int | None, slide: int | None, expected: tuple[int, int]
+) -> None:
+    assert window_and_slide(tuples, window, slide) == expected
+
+
+@pytest.mark.parametrize(
+    ("window", "slide", "message"),
+    [
+        (0, None, "--window must be at least 1"),
+        (None, -1, "--slide must be at least 1"),
+        (10, 3, "multiple of --slide"),
+    ],
+)
+def test_windows_that_do_not_work_are_refused(window: int | None, slide: int | None, message: str) -> None:
+    with pytest.raises(SkewlessError, match=message):
+        window_and_slide(1000, window, slide)

@@ -1,0 +1,106 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skewless import metrics
+from skewless.errors import SkewlessError
+from skewless.hashing import xxhash64
+
+N = 5
+KEYS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9)
+ROUTINGS = st.lists(st.tuples(KEYS, st.integers(0, N - 1)), min_size=1, max_size=300)
+
+
+def arrays(routing: list[tuple[int, int]]) -> tuple[np.ndarray, np.ndarray]:
+    return np.array([key for key, _ in routing], np.int64), np.array([worker for _, worker in routing], np.int32)
+
+
+@settings(deadline=None)
+@given(ROUTINGS)
+def test_fragments_are_the_distinct_pairs_of_key_and_worker(routing: list[tuple[int, int]]) -> None:
+    keys, workers = arrays(routing)
+    assert metrics.fragments(keys, workers, N) == len(set(routing))
+    expected = len(set(routing)) / len({key for key, _ in routing})
+    assert metrics.fragments_per_key(keys, workers, N) == expected
+    assert metrics.ksr(keys, workers, N) == expected
+
+
+@settings(deadline=None)
+@given(ROUTINGS, st.integers(1, 4))
+def test_aggregation_cost_is_the_fragments_of_the_busiest_reducer(
+    routing: list[tuple[int, int]], reducers: int
+) -> None:
+    received = [0] * reducers
+    for key, _ in set(routing):
+        received[int(xxhash64(np.array([key]))[0]) % reducers] += 1
+    assert metrics.aggregation_cost(*arrays(routing), N, reducers) == max(received)
+
+
+@settings(deadline=None)
+@given(ROUTINGS)
+def test_imbalances_are_maximum_less_average(routing: list[tuple[int, int]]) -> None:
+    keys, workers = arrays(routing)
+    sizes = [sum(worker == w for _, worker in routing) for w in range(N)]
+    cardinalities = [len({key for key, worker in routing if worker == w}) for w in range(N)]
+    assert metrics.loads(workers, N).tolist() == sizes
+    assert metrics.bsi(workers, N) == pytest.approx(max(sizes) - sum(sizes) / N)
+    assert metrics.imbalance(workers, N) == metrics.bsi(workers, N)
+    assert metrics.max_over_avg(workers, N) == pytest.approx(max(sizes) / (sum(sizes) / N))
+    assert metrics.bci(keys, workers, N) == pytest.approx(max(cardinalities) - sum(cardinalities) / N)
+
+
+def test_many_distinct_keys_are_all_counted() -> None:
+    keys = np.arange(300_000, dtype=np.int64) << 40
+    workers = (np.arange(300_000) % N).astype(np.int32)
+    assert metrics.fragments(np.tile(keys, 2), np.tile(workers, 2), N) == 300_000
+
+
+def test_a_strided_view_is_measured_like_its_copy() -> None:
+    keys, workers = np.arange(100) // 3, (np.arange(100) % 4).astype(np.int32)
+    assert metrics.fragments(keys[::3], workers[::3], 4) == metrics.fragments(keys[::3].copy(), workers[::3].copy(), 4)
+
+
+@pytest.mark.parametrize(("weights", "expected"), [((1, 0, 0), 1.0), ((0, 1, 0), 0.5), ((0, 0, 1), 1.5)])
+def test_mpi_weighs_size_cardinality_and_split(weights: tuple[float, float, float], expected: float) -> None:
+    keys, blocks = np.array([7, 7, 7, 9]), np.array([0, 0, 1, 0], np.int32)
+    assert metrics.mpi(keys, blocks, 2, *weights) == expected
+
+
+def test_mpi_refuses_weights_that_do_not_add_up() -> None:
+    with pytest.raises(SkewlessError, match="add up to 1"):
+        metrics.mpi(np.array([7]), np.array([0], np.int32), 1, p1=0.9)
+
+
+@pytest.mark.parametrize(
+    ("loads", "score"), [([4, 5, 5, 5, 5], 6.67), ([5, 5], 0.0), ([0, 0, 0], 0.0), ([9, 0, 0, 0], 100.0)]
+)
+def test_data_skew_is_flinks(loads: list[int], score: float) -> None:
+    assert metrics.data_skew(np.array(loads)) == pytest.approx(score, abs=0.005)
+
+
+def test_no_workers_have_no_skew_to_score() -> None:
+    with pytest.raises(SkewlessError, match="no workers"):
+        metrics.data_skew(np.array([], np.int64))
+
+
+@pytest.mark.parametrize(
+    ("keys", "workers", "n", "message"),
+    [
+        ([], [], 2, "empty routing"),
+        ([1, 2], [0, 2], 2, "from 0 to 1, but the routing has 0 to 2"),
+        ([1, 2], [0, -1], 2, "from 0 to 1, but the routing has -1 to 0"),
+        ([1, 2], [0, 0], 0, "at least 1, not 0"),
+        ([1, 2], [0], 2, "1 workers for 2 keys"),
+    ],
+)
+def test_what_is_no_routing_is_refused(keys: list[int], workers: list[int], n: int, message: str) -> None:
+    with pytest.raises(SkewlessError, match=message):
+        metrics.fragments(np.array(keys, np.int64), np.array(workers, np.int32), n)
+
+
+def test_there_is_at_least_one_reducer() -> None:
+    with pytest.raises(SkewlessError, match="reducers must be at least 1"):
+        metrics.aggregation_cost(np.array([1]), np.array([0], np.int32), 1, reducers=0)
