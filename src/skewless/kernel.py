@@ -29,8 +29,9 @@ def inner(function: F) -> F:
 
     It may read and write arrays, but neither make nor slice them. That buys speed: numba counts references to every
     array that a function is handed, by atomic increments that cost more than the function itself; here it does not.
+    Its code is on disk only as part of kernels: called from Python, it is compiled anew in each process.
     """
-    return _compile(function, forceinline=True, _nrt=False)
+    return _compile(function, cache=False, forceinline=True, _nrt=False)
 
 
 def lean_kernel(function: F) -> F:
@@ -38,7 +39,7 @@ def lean_kernel(function: F) -> F:
     return _compile(function, _nrt=False)
 
 
-def _compile(function: F, **options: Any) -> F:
+def _compile(function: F, cache: bool = True, **options: Any) -> F:
     # A function typed at a prompt or in a doctest has no source file to cache beside.
-    cacheable = not function.__code__.co_filename.startswith("<")
-    return cast(F, njit(cache=cacheable, nogil=True, error_model="numpy", **options)(function))
+    cache = cache and not function.__code__.co_filename.startswith("<")
+    return cast(F, njit(cache=cache, nogil=True, error_model="numpy", **options)(function))

@@ -67,9 +67,10 @@ class Policy:
             raise SkewlessError(f"workers is {self.workers}; give at least 1")
         if self.tail not in TAILS:
             raise SkewlessError(f"tail is {self.tail!r}; choose one of {', '.join(TAILS)}")
-        if len(self.lanes) and not (self.lanes.min() >= 0 and self.lanes.max() < self.workers):
+        astray = self.lanes[(self.lanes < 0) | (self.lanes >= self.workers)]
+        if len(astray):
             raise SkewlessError(
-                f"a lane leads to worker {self.lanes.max()}; the {self.workers} workers are 0 to {self.workers - 1}"
+                f"a lane leads to worker {astray[0]}; the {self.workers} workers are 0 to {self.workers - 1}"
             )
         if np.any(self.keys[1:] <= self.keys[:-1]) or np.any(self.offsets[1:] <= self.offsets[:-1]):
             raise SkewlessError("keys must rise and each have a lane; build the policy with Policy.of")

@@ -127,6 +127,11 @@ class SwitchCounts(Tumbling):
             raise SkewlessError("this window is sketched and has no list of keys; use CountMin, or mode='exact'")
         return with_share(*table_items(self.state.table, self.state.meta), share, self._total)
 
+    @property
+    def full(self) -> bool:
+        """Whether the next new key may need `grow` first."""
+        return 2 * (int(self.state.meta[USED]) + 1) > len(self.state.table)
+
     def grow(self) -> None:
         """Make room for more keys."""
         self.state = self.state._replace(table=grown(self.state.table, self.state.meta))

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import Float, Int, Int64Array
+from skewless.arrays import Float, FloatArray, Int, Int64Array
 from skewless.kernel import inner
 
 ARM_BITS = 16  # the values keep 36 bits of their mantissa: about 1e-10
@@ -26,6 +26,13 @@ def new_tree(rows: int, arms: int) -> Int64Array:
 def leaves_for(arms: int) -> int:
     """Leaves of a tree with this many arms: a power of two, at least 2."""
     return max(2, 1 << (arms - 1).bit_length())
+
+
+def tree_values(tree: Int64Array, row: int, arms: int) -> FloatArray:
+    """The values of all arms of a row."""
+    leaves = tree.shape[1] >> 1
+    values: FloatArray = (tree[row, leaves : leaves + arms] & ~ARM_MASK).view(np.float64) - SHIFT
+    return values
 
 
 @inner

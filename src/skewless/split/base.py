@@ -51,9 +51,8 @@ class Splitter(ABC):
         heavy = histogram.heavier_than(quantum, self.workers)
         self._begin_batch(heavy)
         which, weights = quanta(heavy.counts, quantum)
-        out = np.empty(len(which), dtype=np.int32)
-        self._assign(heavy.keys[which], weights, out)
-        return self._policy(heavy.keys[which], out)
+        workers = self._assign_batch(heavy.keys[which], weights)
+        return self._policy(np.resize(heavy.keys[which], len(workers)), workers)
 
     @property
     def hot_keys(self) -> int:
@@ -63,6 +62,12 @@ class Splitter(ABC):
     @abstractmethod
     def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
         """Route tuples; `weights` has an entry for each, or one for all."""
+
+    def _assign_batch(self, keys: Int64Array, weights: Int64Array) -> Int32Array:
+        """Route the stream that stands for a micro-batch, once or several times; the workers, time after time."""
+        out = np.empty(len(keys), dtype=np.int32)
+        self._assign(keys, weights, out)
+        return out
 
     @abstractmethod
     def _begin_batch(self, histogram: Histogram) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skewless.arrays import BoolArray, Int, Int32Array, Int64Array
+from skewless.arrays import BoolArray, FloatArray, Int, Int32Array, Int64Array
 from skewless.errors import SkewlessError
 from skewless.home import homes
 from skewless.kernel import lean_kernel
@@ -107,7 +107,7 @@ def _partition(counts: Int64Array, filled: Int64Array, which: Int64Array, block:
     if total == 0:
         return 0
     capacity = (total + blocks - 1) // blocks
-    cut = max(1, total // keys)
+    cut = max(1, min(total // keys, capacity))
 
     used = 0
     turn = 0
@@ -156,7 +156,7 @@ def _partition(counts: Int64Array, filled: Int64Array, which: Int64Array, block:
 
 @lean_kernel
 def _worst_fit(
-    room: Int64Array, sizes: Int64Array, whole: Int64Array, served: BoolArray, out: Int32Array
+    room: FloatArray, sizes: Int64Array, whole: Int64Array, served: BoolArray, out: Int32Array
 ) -> None:
     left = room.shape[0]
     for i in range(whole.shape[0]):

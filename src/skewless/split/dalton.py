@@ -9,12 +9,12 @@ import numpy as np
 from skewless.arrays import Float, FloatArray, Int, Int32Array, Int64Array
 from skewless.errors import SkewlessError
 from skewless.hashing import SEED, pmod, xxhash64_long
-from skewless.histogram import Histogram, quanta
+from skewless.histogram import Histogram
 from skewless.kernel import inner, lean_kernel
 from skewless.policy import Policy
 from skewless.random_bits import below, draw, gap, gap_scale
 from skewless.sketch.switch import counts_add, counts_full, counts_next_window
-from skewless.split.argmax import new_tree, tree_best, tree_fill, tree_get, tree_set
+from skewless.split.argmax import new_tree, tree_best, tree_fill, tree_get, tree_set, tree_values
 from skewless.split.base import check_share
 from skewless.split.hot import (
     COUNT,
@@ -48,7 +48,7 @@ from skewless.split.window import (
 INITIAL = -2.0  # below any reward, so that a worker is tried again only where exploring has shown it to be better
 BY_SHARE = 0  # in place of a fixed limit on how far a key may be split
 SPARE, MORE = 4, 2  # a key may be split over SPARE times the workers that its share fills, and MORE
-ROUNDS = 8  # times that a plan rehearses its batch
+REHEARSALS = 60  # times that a plan lets its batch come before it takes what is done
 
 # What `numbers` holds.
 GAP_SCALE, GAMMA, P1, P2, HOT_AT = range(5)
@@ -139,9 +139,7 @@ class Dalton(HybridSplitter):
         for name, value in (("epsilon", epsilon), ("gamma", gamma), ("p1", p1), ("p2", p2)):
             check_share(name, value)
         rows = self.hot.capacity
-        # The first exploration is as far off as the second.
-        wait = gap(draw(seed, 0), gap_scale(epsilon))
-        meta = [workers, _limit(max_split, workers), choices, seed, 1, wait]
+        meta = [workers, _limit(max_split, workers), choices, seed, 0, 0]
         self.bandit = Bandit(
             tree=new_tree(rows, workers),
             home=np.full(rows, MISSING, dtype=np.int64),
@@ -149,12 +147,10 @@ class Dalton(HybridSplitter):
             meta=np.array(meta, dtype=np.int64),
         )
         self.window: WindowState = new_window(workers, slides, rows)
+        self._tail: Int64Array = np.zeros(workers, dtype=np.int64)
 
     def plan(self, histogram: Histogram) -> Policy:
-        """A policy for a micro-batch that looks like `histogram`; only its hot keys have lanes.
-
-        The batch is rehearsed several times, the last time without exploring.
-        """
+        """A policy for a micro-batch that looks like `histogram`; only its hot keys have lanes."""
         fair = histogram.total / self.workers
         return super().plan(histogram.heavier_than(self.hot.hot_at * fair, self.workers))
 
@@ -163,8 +159,7 @@ class Dalton(HybridSplitter):
         row = int(self.hot.rows(np.array([key], dtype=np.int64))[0])
         if row == MISSING or self.bandit.home[row] == MISSING:
             return np.zeros(0)
-        arms = [tree_get(self.bandit.tree, row, arm) for arm in range(self.workers)]
-        return np.roll(np.array(arms), int(self.bandit.home[row]))
+        return np.roll(tree_values(self.bandit.tree, row, self.workers), int(self.bandit.home[row]))
 
     def fragments(self, key: int) -> int:
         """Workers that hold tuples of a hot key in the window; 0 for any other key."""
@@ -184,13 +179,19 @@ class Dalton(HybridSplitter):
     def _begin_batch(self, histogram: Histogram) -> None:
         super()._begin_batch(histogram)
         _close_rows(self.bandit.home, *self.hot.state)
-        tail = histogram.tail_loads(self.workers)
-        which, weights = quanta(histogram.counts, max(1, histogram.total // (32 * self.workers)))
-        out = np.empty(len(which), dtype=np.int32)
-        for _ in range(ROUNDS - 1):
-            window_clear(*self.window, tail)
-            self._assign(histogram.keys[which], weights, out)
-        window_clear(*self.window, tail)
+        self._tail = histogram.tail_loads(self.workers)
+
+    def _assign_batch(self, keys: Int64Array, weights: Int64Array) -> Int32Array:
+        """Let the batch come again and again, as a stream that the window slides over, and keep the last window."""
+        window_clear(*self.window, np.zeros_like(self._tail))
+        out = np.empty((REHEARSALS + self.slides, len(keys)), dtype=np.int32)
+        for turn in out:
+            window_slide(*self.window)
+            self.window.loads[LOAD] += self._tail
+            self.window.meta[TOTAL] += self._tail.sum()
+            self.hot.state.rows[:, COUNT] = 0
+            self._assign(keys, weights, turn)
+        return out[REHEARSALS:].ravel()
 
     def _grow_rows(self, rows: int) -> None:
         tree, home = new_tree(rows, self.workers), np.full(rows, MISSING, dtype=np.int64)
@@ -232,6 +233,9 @@ def _route(
     out: Int32Array,
 ) -> Int:
     """Route slide after slide, until all is done or there may be no room for the next tuple; return how many were."""
+    if meta[DRAWN] == 0:  # the first exploration is as far off as any
+        meta[WAIT] = gap(draw(meta[RANDOM_SEED], 0), numbers[GAP_SCALE])
+        meta[DRAWN] = 1
     done = 0
     while done < keys.shape[0]:
         if hot[SEEN] == hot[LENGTH]:

@@ -7,6 +7,7 @@ before. It stays hot for the current window and the next; then its row is free f
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -14,7 +15,7 @@ import numpy as np
 from skewless.arrays import Float, Int, Int64Array
 from skewless.errors import SkewlessError
 from skewless.kernel import inner, lean_kernel
-from skewless.sketch.switch import SwitchCounts, counts_full
+from skewless.sketch.switch import SwitchCounts
 
 # Columns of `rows`.
 KEY = 0
@@ -77,13 +78,13 @@ class HotKeys:
         self.counts = SwitchCounts(epsilon=min(0.5, hot_at / workers / 4), delta=0.05, mode=statistics)
         meta = np.zeros(META, dtype=np.int64)
         meta[LENGTH] = window
-        meta[THRESHOLD] = hot_threshold(hot_at, window, workers)
+        meta[THRESHOLD] = threshold(hot_at, window, workers)
         self.state = HotState(np.zeros((0, 2), dtype=np.int64), np.zeros((0, COLUMNS), dtype=np.int64), meta)
         self._add_rows(64)
 
     def make_room(self, needed: int = 1) -> None:
         """See to it that `needed` more keys can become hot, and that one more can be counted."""
-        if counts_full(*self.counts.state):
+        if self.counts.full:
             self.counts.grow()
         while self.state.meta[FREE] < needed:
             self._add_rows(self.capacity)
@@ -97,7 +98,8 @@ class HotKeys:
         meta[FREE] += added
         index = np.zeros((2 << (len(rows) - 1).bit_length(), 2), dtype=np.int64)
         self.state = HotState(index, rows, meta)
-        _reindex(index, rows)
+        if len(old):
+            _reindex(index, rows)
 
     @property
     def capacity(self) -> int:
@@ -118,10 +120,12 @@ class HotKeys:
         return out
 
 
-@inner
-def hot_threshold(hot_at: Float, load: Int, workers: Int) -> Int:
+def threshold(hot_at: Float, load: Int, workers: Int) -> Int:
     """The count that makes a key hot where a whole window has this load; one tuple alone never does."""
-    return max(np.int64(2), np.int64(np.ceil(hot_at * load / workers)))
+    return max(2, math.ceil(hot_at * load / workers))
+
+
+hot_threshold = inner(threshold)
 
 
 @inner

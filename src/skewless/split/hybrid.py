@@ -11,7 +11,7 @@ from skewless.kernel import lean_kernel
 from skewless.policy import Policy
 from skewless.sketch.switch import counts_next_window
 from skewless.split.base import Splitter
-from skewless.split.hot import COUNT, LENGTH, MISSING, SEEN, THRESHOLD, HotKeys, hot_find, hot_next_window, hot_promote
+from skewless.split.hot import LAST_COUNT, LENGTH, MISSING, SEEN, THRESHOLD, HotKeys, hot_find, hot_next_window, hot_promote
 
 NEVER = -1  # no count of tuples seen ever equals it
 
@@ -91,4 +91,4 @@ def _promote(index: Int64Array, rows: Int64Array, meta: Int64Array, keys: Int64A
         row = hot_find(index, keys[i])
         if row == MISSING:
             row = hot_promote(index, rows, meta, keys[i], 0)
-        rows[row, COUNT] = counts[i]
+        rows[row, LAST_COUNT] = counts[i]  # it is known beforehand what share the key has

@@ -92,7 +92,8 @@ class Prompt(Splitter):
             end = min(len(keys), start + self.slide - self._arrived)
             part = keys[start:end]
             out[start:end] = self._current.route(part, self._routed)
-            (self._buffer or self._counts).add(part)
+            # An empty buffer is false: `or` would pass it by.
+            (self._counts if self._buffer is None else self._buffer).add(part)
             self._arrived += end - start
             self._routed += end - start
             start = end

@@ -15,6 +15,7 @@ from skewless.errors import SkewlessError
 from skewless.hashing import SEED, xxhash64_long
 from skewless.histogram import Histogram
 from skewless.kernel import inner, lean_kernel
+from skewless.policy import Policy
 from skewless.split.base import Splitter
 from skewless.split.two_choices import candidate
 
@@ -56,9 +57,15 @@ class SeenSplitter(Splitter):
         self._meta: Int64Array = np.zeros(META, dtype=np.int64)
         self._meta[[SLIDE, LENGTH, SLIDES]] = 1, slide, slides
 
+    def plan(self, histogram: Histogram) -> Policy:
+        """A policy for a micro-batch that looks like `histogram`, which is a window of its own."""
+        self._meta[LENGTH] = NEVER
+        try:
+            return super().plan(histogram)
+        finally:
+            self._meta[[LENGTH, SENT]] = self.slide, 0
+
     def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
-        if len(weights) > 1:
-            self._meta[LENGTH] = NEVER
         done = 0
         while done < len(keys):
             if self._meta[SENT] == self._meta[LENGTH]:
@@ -69,7 +76,6 @@ class SeenSplitter(Splitter):
                 self._make_room()
             rest = weights if len(weights) == 1 else weights[done:]
             done += self._run(keys[done:], rest, out[done:])
-        self._meta[LENGTH] = self.slide
 
     def _make_room(self) -> None:
         """Drop the keys that left the window, and double the table if many stay."""

@@ -1,0 +1,331 @@
+"""Dalton, against Algorithm 1 written out in plain Python and against the published figures."""
+
+from __future__ import annotations
+
+from collections import Counter, deque
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skewless import metrics
+from skewless.errors import SkewlessError
+from skewless.histogram import Histogram
+from skewless.home import homes
+from skewless.random_bits import below, draw, gap, gap_scale
+from skewless.split import Dalton, Hash
+from skewless.workload import Zipf, new_hot_keys
+
+
+class PlainDalton:
+    """Algorithm 1 with dictionaries, one tuple at a time, and the same random draws."""
+
+    def __init__(self, workers, *, slide, slides, epsilon, hot_at, choices, max_split, seed, gamma=0.1, p1=0.5, p2=0.5):
+        self.n, self.slide, self.hot_at, self.choices, self.seed = workers, slide, hot_at, choices, seed
+        self.max_split, self.gamma, self.p1, self.p2 = max_split, gamma, p1, p2
+        self.scale = gap_scale(epsilon)
+        self.drawn = 0
+        self.wait = gap(self._draw(), self.scale)
+        self.q, self.until, self.peak = {}, {}, {}
+        self.window = deque([[]], maxlen=slides)  # slides of (key or None, worker)
+        self.holders = {}  # key -> holders in the order in which they came, as the library lists them
+        self.counts, self.last_counts = Counter(), Counter()
+        self.number = 0
+        self.threshold = max(2, int(np.ceil(hot_at * slide / workers)))
+
+    def _draw(self):
+        self.drawn += 1
+        return draw(self.seed, self.drawn - 1)
+
+    def route(self, keys):
+        return [self.one(int(key)) for key in keys]
+
+    def one(self, key):
+        if sum(self.counts.values()) == self.slide:
+            self.end_slide()
+        home = int(homes(np.array([key]), self.n)[0])
+        self.counts[key] += 1
+        if key not in self.q and self.counts[key] < self.threshold:
+            self.window[-1].append((None, home))
+            return home
+        if key not in self.q:
+            self.q[key] = [-2.0] * self.n
+            self.until[key] = self.number + 1
+            self.holders[key] = []
+        worker = self.choose(key, home)
+        self.window[-1].append((key, worker))
+        if worker not in self.holders[key]:
+            self.holders[key].append(worker)
+        loads = self.loads()
+        average = sum(loads) / self.n
+        imbalance = (loads[worker] - average) / max(loads[worker], average)
+        reward = -(self.p1 * imbalance + self.p2 * len(self.holders[key]) / self.n)
+        self.q[key][worker] += self.gamma * (reward - self.q[key][worker])
+        return worker
+
+    def choose(self, key, home):
+        if self.wait > 0:
+            self.wait -= 1
+            around = [(home + arm) % self.n for arm in range(self.n)]
+            return max(around, key=lambda worker: (self.q[key][worker], -around.index(worker)))
+        limit = self.max_split
+        if limit == "share":
+            peak = max(self.counts[key], self.last_counts[key])
+            limit = int(np.ceil(4 * peak * self.hot_at / self.threshold)) + 2
+        loads, least = self.loads(), None
+        for _ in range(self.choices):
+            bits = self._draw()
+            held = self.holders[key]
+            worker = held[below(bits, len(held))] if limit and len(held) >= limit else below(bits, self.n)
+            if least is None or loads[worker] < loads[least]:
+                least = worker
+        self.wait = gap(self._draw(), self.scale)
+        return least
+
+    def loads(self):
+        counted = Counter(worker for slide in self.window for _, worker in slide)
+        return [counted[worker] for worker in range(self.n)]
+
+    def end_slide(self):
+        for key in list(self.q):
+            if self.counts[key] >= self.threshold:
+                self.until[key] = self.number + 1
+            elif self.until[key] == self.number:
+                del self.q[key], self.holders[key]
+                for slide in self.window:  # a key that is hot no longer leaves no fragments behind
+                    slide[:] = [(None if k == key else k, worker) for k, worker in slide]
+        self.number += 1
+        self.last_counts = Counter({key: count for key, count in self.counts.items() if key in self.q})
+        self.threshold = max(2, int(np.ceil(self.hot_at * self.slide / self.n)))
+        self.counts = Counter()
+        self.window.append([])
+        for key, held in self.holders.items():
+            left = [w for w in held if any((key, w) in slide for slide in self.window)]
+            for worker in sorted(set(held) - set(left)):  # the last takes the place of one that goes
+                held[held.index(worker)] = held[-1]
+                held.pop()
+
+
+@settings(max_examples=60)
+@given(
+    keys=st.lists(st.integers(0, 12).map(lambda k: k // 4), max_size=300),
+    workers=st.integers(1, 9),
+    slide=st.integers(1, 40),
+    slides=st.integers(1, 4),
+    epsilon=st.sampled_from([0.0, 0.1, 0.5, 1.0]),
+    hot_at=st.sampled_from([0.1, 0.5, 1.0]),
+    choices=st.integers(1, 3),
+    max_split=st.sampled_from(["share", 1, 2, None]),
+    seed=st.integers(0, 5),
+)
+def test_routes_as_algorithm_1_does(keys, workers, slide, slides, epsilon, hot_at, choices, max_split, seed):
+    options = {"slide": slide, "slides": slides, "epsilon": epsilon, "hot_at": hot_at}
+    options |= {"choices": choices, "max_split": max_split, "seed": seed}
+    keys = np.array(keys, dtype=np.int64)
+    plain = PlainDalton(workers, **options)
+    fast = Dalton(workers, statistics="exact", **options)
+    assert fast.route(keys).tolist() == plain.route(keys)
+    assert fast.loads.tolist() == plain.loads()
+    assert sorted(fast.hot.keys.tolist()) == sorted(plain.q)
+    for key, q in plain.q.items():
+        np.testing.assert_allclose(fast.values(key), q, atol=1e-8)
+        assert fast.fragments(key) == len(plain.holders[key])
+
+
+def test_the_first_reward_is_the_papers_formula():
+    splitter = Dalton(4, slide=8, slides=2, epsilon=0.0, hot_at=1.0)  # hot from 2 tuples
+    splitter.route(np.array([5, 5]))
+    home = homes(np.array([5]), 4)[0]
+    # After both tuples: load 2 on the home, average 0.5, one fragment on four workers.
+    reward = -(0.5 * (2 - 0.5) / 2 + 0.5 / 4)
+    expected = np.full(4, -2.0)
+    expected[home] = -2 + 0.1 * (reward + 2)
+    np.testing.assert_allclose(splitter.values(5), expected, atol=1e-9)
+
+
+def test_an_expired_fragment_no_longer_costs():
+    splitter = Dalton(4, slide=100, slides=2, epsilon=1.0, choices=1, max_split=None, hot_at=0.1)
+    splitter.route(np.zeros(100, dtype=np.int64))
+    assert splitter.fragments(0) == 4
+    others = np.arange(1000, 1097)
+    splitter.route(np.concatenate([[0, 0, 0], others]))  # two slides in the window: the first still counts
+    assert splitter.fragments(0) == 4
+    splitter.route(np.array([0]))  # the first slide has left
+    assert splitter.fragments(0) <= 4
+    splitter.route(np.concatenate([[0, 0], others, [0]]))
+    assert splitter.fragments(0) <= 4
+    held = splitter.window.fragments.sum()
+    assert held == splitter.fragments(0)
+
+
+def test_with_a_window_of_one_slide_only_this_slide_counts():
+    splitter = Dalton(4, slide=10, slides=1, epsilon=1.0, choices=1, max_split=None, hot_at=0.1)
+    splitter.route(np.zeros(10, dtype=np.int64))
+    assert splitter.fragments(0) > 1
+    splitter.route(np.zeros(1, dtype=np.int64))
+    assert splitter.fragments(0) == 1
+    assert splitter.loads.sum() == 1
+
+
+def test_loads_are_those_of_the_window():
+    keys = Zipf(1.2, keys=50, seed=3).take(1000)
+    splitter = Dalton(5, slide=30, slides=4, hot_at=0.5)
+    routed = splitter.route(keys)
+    # 33 full slides and 10 tuples: three whole slides and the current one.
+    np.testing.assert_array_equal(splitter.loads, np.bincount(routed[30 * 30 :], minlength=5))
+
+
+def test_a_key_stays_hot_for_the_current_and_the_next_window_then_its_values_go():
+    splitter = Dalton(4, slide=20, slides=2, hot_at=1.0)  # hot from 5 of 20
+    others = iter(range(100, 100_000))
+
+    def slide(hot: int) -> None:
+        splitter.route(np.array([7] * hot + [next(others) for _ in range(20 - hot)]))
+
+    slide(4)
+    assert len(splitter.values(7)) == 0
+    slide(5)
+    learned = splitter.values(7)
+    assert len(learned) == 4
+    slide(0)
+    np.testing.assert_array_equal(splitter.values(7), learned)
+    slide(1)  # not frequent in the window after: expired when this one began
+    assert len(splitter.values(7)) == 0
+    slide(5)
+    assert splitter.values(7).min() == -2.0
+
+
+def test_a_key_frequent_again_keeps_what_it_learned():
+    splitter = Dalton(4, slide=20, slides=2, hot_at=1.0, epsilon=0.0)
+    for _ in range(5):
+        splitter.route(np.array([7] * 10 + list(range(100, 110))))
+    assert splitter.values(7).max() > -1.0
+
+
+def test_without_exploration_a_hot_key_stays_home():
+    splitter = Dalton(8, slide=100, epsilon=0.0)
+    assert set(splitter.route(np.full(1000, 3)).tolist()) == set(homes(np.array([3]), 8).tolist())
+
+
+@pytest.mark.parametrize("limit", [1, 2, 5])
+def test_max_split_bounds_how_far_a_key_is_explored(limit):
+    splitter = Dalton(16, slide=1000, slides=3, max_split=limit)
+    splitter.route(np.zeros(20_000, dtype=np.int64))
+    assert splitter.fragments(0) == limit
+
+
+def test_by_share_a_key_is_on_no_more_than_four_times_the_workers_it_fills_and_two():
+    rng = np.random.default_rng(1)
+    keys = np.where(rng.random(200_000) < 0.1, 0, rng.integers(1, 100_000, 200_000))  # 10 % of 64: 6.4 workers
+    splitter = Dalton(64, slide=10_000)
+    splitter.route(keys)
+    assert 6 < splitter.fragments(0) <= 4 * 7 + 2
+
+
+@pytest.mark.parametrize("statistics", ["exact", "countmin", "switch"])
+def test_uniform_keys_go_where_hashing_sends_them(statistics):
+    keys = Zipf(0.0, seed=1).take(1_000_000)
+    splitter = Dalton(8, statistics=statistics)
+    np.testing.assert_array_equal(splitter.route(keys), Hash(8).route(keys))
+    assert splitter.hot_keys == 0
+
+
+@pytest.mark.parametrize(
+    ("s", "workers", "balance", "fragments"), [(1.5, 8, 1.03, 1.01), (1.5, 64, 1.12, 1.05), (1.0, 64, 1.25, 1.10)]
+)
+def test_balances_the_published_streams(s, workers, balance, fragments):
+    # numpy's default_rng(1).choice over 100,000 keys, 5 M tuples, slide 100 k, window 1 M: the last window.
+    keys = Zipf(s, keys=100_000, seed=1).take(5_000_000)
+    routed = Dalton(workers).route(keys)
+    assert metrics.max_over_avg(routed[-1_000_000:], workers) <= balance
+    assert metrics.fragments_per_key(keys[-1_000_000:], routed[-1_000_000:], workers) <= fragments
+
+
+@pytest.mark.parametrize(("s", "workers"), [(1.5, 8), (1.5, 16), (1.5, 64), (1.0, 64), (1.2, 128)])
+def test_is_balanced_again_two_statistics_windows_after_the_hot_keys_were_replaced(s, workers):
+    slide, shift = 100_000, 1_000_000
+    keys = new_hot_keys(s, every=shift, seed=5).take(shift + 2 * slide)
+    routed = Dalton(workers, slide=slide).route(keys)
+    assert metrics.max_over_avg(routed[-10 * slide :], workers) < 1.3
+
+
+@pytest.mark.parametrize(("s", "workers"), [(1.5, 8), (1.5, 16), (1.5, 64)])
+def test_after_a_shift_even_the_third_statistics_window_by_itself_is_balanced(s, workers):
+    slide, shift = 100_000, 1_000_000
+    keys = new_hot_keys(s, every=shift, seed=5).take(shift + 3 * slide)
+    routed = Dalton(workers, slide=slide).route(keys)
+    assert metrics.max_over_avg(routed[-slide:], workers) < 1.3
+
+
+def test_memory_does_not_grow_with_the_stream():
+    def size(splitter: Dalton) -> int:
+        arrays = [*splitter.bandit, *splitter.hot.state, *splitter.hot.counts.state, *splitter.window]
+        return sum(array.nbytes for array in arrays)
+
+    splitter = Dalton(16, slide=10_000)
+    stream = new_hot_keys(1.2, every=50_000, seed=2).blocks(2_000_000, block=100_000)
+    sizes = []
+    for block in stream:
+        splitter.route(block)
+        sizes.append(size(splitter))
+    assert sizes[-1] == sizes[len(sizes) // 2]
+
+
+def test_a_plan_balances_hot_keys_around_the_tail():
+    tail = np.array([3000, 1000, 1000, 1000])
+    histogram = Histogram(np.array([1, 2]), np.array([5000, 1000]), total=12_000, tail=tail)
+    splitter = Dalton(4)
+    policy = splitter.plan(histogram)
+    loads = tail.astype(float)
+    for key, count in zip(histogram.keys, histogram.counts, strict=True):
+        for lane in policy.lanes_of(int(key)):
+            loads[lane] += count / len(policy.lanes_of(int(key)))
+    assert loads.max() / loads.mean() < 1.1
+    assert policy.version == 1
+
+
+def test_a_plan_leaves_a_balanced_batch_alone():
+    keys = np.arange(10_000)
+    assert len(Dalton(8).plan(Histogram.of(keys))) == 0
+
+
+def test_plans_follow_a_change_of_hot_keys():
+    splitter = Dalton(16)
+    before = splitter.plan(Histogram.of(Zipf(1.5, seed=1).take(100_000)))
+    changed = Zipf(1.5, seed=2, hottest=500).take(100_000)
+    after = splitter.plan(Histogram.of(changed))
+    assert len(before.lanes_of(0)) > 1
+    assert len(after.lanes_of(500)) > 1
+    assert metrics.max_over_avg(after.route(changed), 16) < 1.15
+
+
+def test_planning_between_routing_does_not_disturb_the_slides():
+    keys = Zipf(1.5, keys=100, seed=1).take(3000)
+    splitter = Dalton(4, slide=100)
+    for part in np.split(keys, 10):
+        splitter.route(part)
+        splitter.plan(Histogram.of(part))
+    assert splitter.hot.state.meta[2] == 0
+    assert splitter.slide == 100
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"workers": 0}, ["workers is 0", "1"]),
+        ({"workers": 8, "slide": 0}, ["slide is 0", "at least 1"]),
+        ({"workers": 8, "slides": 0}, ["slides is 0", "at least 1"]),
+        ({"workers": 8, "epsilon": 1.5}, ["epsilon is 1.5", "0 to 1"]),
+        ({"workers": 8, "gamma": -0.1}, ["gamma is -0.1", "0 to 1"]),
+        ({"workers": 8, "hot_at": 0}, ["hot_at is 0", "above 0"]),
+        ({"workers": 8, "choices": 0}, ["choices is 0", "at least 1"]),
+        ({"workers": 8, "max_split": 0}, ["max_split is 0", "'share'"]),
+        ({"workers": 8, "max_split": "all"}, ["'all'", "None"]),
+        ({"workers": 8, "statistics": "guess"}, ["guess", "exact, countmin, switch"]),
+    ],
+)
+def test_bad_options_are_refused_with_a_remedy(options, words):
+    with pytest.raises(SkewlessError) as refused:
+        Dalton(**options)
+    assert all(word in str(refused.value) for word in words)
