@@ -182,7 +182,7 @@ def _mix(key: np.int64, worker: np.int32) -> np.uint64:
 @kernel
 def _distinct_pairs(keys: Int64Array, workers: Int32Array) -> tuple[Int64Array, Int32Array]:
     """Each (key, worker) once: tuples are dealt into 256 bins by hash, so that the table of a bin fits the cache."""
-    edges = np.zeros(257, np.int64)
+    edges: Int64Array = np.zeros(257, np.int64)
     for i in range(len(keys)):
         edges[np.int64(_mix(keys[i], workers[i]) >> np.uint64(56)) + 1] += 1
     largest = edges.max()

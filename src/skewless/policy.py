@@ -123,10 +123,12 @@ class Policy:
         return cls(workers, distinct, offsets, np.repeat(lanes, repeats).astype(np.int32), tail, version)
 
     def lanes_of(self, key: int) -> Int32Array:
-        """The lanes of a key; its home where it has none."""
+        """The lanes of a key; where it has none its home, or every worker if the tail is shuffled."""
         i = int(np.searchsorted(self.keys, key))
         if i < len(self.keys) and self.keys[i] == key:
             return self.lanes[self.offsets[i] : self.offsets[i + 1]]
+        if self.tail == "shuffle":
+            return np.arange(self.workers, dtype=np.int32)
         return homes(np.array([key], dtype=np.int64), self.workers)
 
     def with_version(self, version: int) -> Policy:

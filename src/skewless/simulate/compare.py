@@ -89,8 +89,8 @@ def compare(
     replays = {}
     for name in strategies:
         options = {"workers": workers, "slide": slide, "slides": window // slide}
-        # Compiling is not routing: let an instance that is thrown away pay for it.
-        split.make(name, **options).route(np.arange(2 * workers, dtype=np.int64))
+        # Compiling is not routing: let an instance that is thrown away pay for it, ends of slides included.
+        split.make(name, workers=workers, slide=8, slides=2).route(np.arange(100, dtype=np.int64) % 7)
         blocks = _reported(stream.blocks(), name, on_routed)
         replays[name] = replay(split.make(name, **options), blocks, workers, window)
     return Comparison(stream, workers, window, slide, replays, choose(replays))

@@ -57,8 +57,9 @@ def gather(order: Int64Array, keys: Int64Array, counts: Int64Array, owners: Int6
 
 def _group(keys: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
     """The distinct keys in order of arrival, their counts, and each row's key by its place among them."""
-    table = np.zeros((2 * SMALLEST, 2), np.int64)
-    distinct, counts = np.empty(SMALLEST, np.int64), np.empty(SMALLEST, np.int64)
+    table: Int64Array = np.zeros((2 * SMALLEST, 2), np.int64)
+    distinct: Int64Array = np.empty(SMALLEST, np.int64)
+    counts: Int64Array = np.empty(SMALLEST, np.int64)
     owners = np.empty(len(keys), np.int64)
     done, known = _number(keys, 0, 0, table, distinct, counts, owners)
     while done < len(keys):

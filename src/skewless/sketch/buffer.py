@@ -96,8 +96,8 @@ class FrequencyBuffer:
         self._past: deque[tuple[int, int]] = deque(maxlen=PAST)
         # A node of the tree has its record in the row of its number; the hash table has two rows for each.
         self._nodes = count_tree.empty_tree()
-        self._records = np.empty((len(self._nodes), RECORD), np.int64)
-        self._table = np.zeros((2 * len(self._nodes), 2), np.int64)
+        self._records: Int64Array = np.empty((len(self._nodes), RECORD), np.int64)
+        self._table: Int64Array = np.zeros((2 * len(self._nodes), 2), np.int64)
         self._owners = np.empty(len(self._nodes), np.int64)
         self._rows = 0
 

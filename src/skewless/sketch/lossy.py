@@ -56,8 +56,8 @@ class LossyCounts(Sketch):
             raise SkewlessError(f"epsilon is {epsilon}: give the error allowed as a share of the stream, such as 0.001")
         self.epsilon = epsilon
         self.width = ceil(1 / epsilon)
-        self._table = np.zeros((SMALLEST, 3), np.int64)
-        self._spare = np.zeros_like(self._table)
+        self._table: Int64Array = np.zeros((SMALLEST, 3), np.int64)
+        self._spare: Int64Array = np.zeros_like(self._table)
         self._entries = 0
         self._total = 0
 

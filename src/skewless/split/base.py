@@ -29,9 +29,9 @@ class Splitter(ABC):
     name: ClassVar[str]
 
     def __init__(self, workers: int) -> None:
-        if not 1 <= workers <= MOST_WORKERS:
-            raise SkewlessError(f"workers is {workers}; give a number from 1 to {MOST_WORKERS}")
-        self.workers = workers
+        if not isinstance(workers, (int, np.integer)) or not 1 <= workers <= MOST_WORKERS:
+            raise SkewlessError(f"workers is {workers!r}; give a whole number from 1 to {MOST_WORKERS}")
+        self.workers = int(workers)
         self.version = 0
 
     def route(self, keys: Int64Array) -> Int32Array:

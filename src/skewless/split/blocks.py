@@ -49,7 +49,7 @@ class BlockPlan:
         return np.bincount(self.which, minlength=len(self.keys)) > 1
 
 
-def partition(keys: Int64Array, counts: Int64Array, blocks: int) -> BlockPlan:
+def partition(keys: Int64Array, counts: Int64Array, blocks: int, already: Int64Array | None = None) -> BlockPlan:
     """Divide a batch into blocks of equal size and equal cardinality, splitting few keys (Algorithm 2).
 
     Keys come most frequent first, or nearly so. Each key of more than the cut-off, N / K tuples, puts that many into
@@ -57,7 +57,9 @@ def partition(keys: Int64Array, counts: Int64Array, blocks: int) -> BlockPlan:
     fills the block that has their first part, and the rest goes to the fullest block that can hold it. Where none can,
     it fills the emptiest, and so on: the fewest blocks that there is room for.
 
-    The dealing goes on at the block where the large keys ended, so that the numbers of keys differ by one at most.
+    The dealing goes on at the block where the large keys ended, so that the numbers of keys differ by one at most. With
+    fewer keys than blocks the cut-off is the size of a block: N / K would leave every key whole. Where `already` tells
+    of tuples that are in the blocks anyway, the large keys are split so as to even those out too.
 
     >>> plan = partition(np.array([7, 8, 9]), np.array([6, 3, 3]), 2)
     >>> plan.sizes, plan.cardinalities
@@ -72,9 +74,9 @@ def partition(keys: Int64Array, counts: Int64Array, blocks: int) -> BlockPlan:
         raise SkewlessError(f"blocks is {blocks}; give at least 1")
     most = 2 * len(keys) + blocks  # for each key a fragment and the rest of it, and one more where that fills a block
     which, block, size = np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
-    used = _partition(counts, np.zeros(blocks, np.int64), which, block, size)
-    which, block, size = which[:used], block[:used], size[:used]
-    order = np.argsort(which, kind="stable")
+    filled = np.zeros(blocks, np.int64) if already is None else already.copy()
+    used = _partition(counts, filled, which, block, size)
+    order = np.argsort(which[:used], kind="stable")
     return BlockPlan(blocks, keys, counts, which[order], block[order], size[order])
 
 
@@ -106,8 +108,10 @@ def _partition(counts: Int64Array, filled: Int64Array, which: Int64Array, block:
         total += counts[k]
     if total == 0:
         return 0
+    cut = max(1, min(total // keys, (total + blocks - 1) // blocks))
+    for b in range(blocks):
+        total += filled[b]
     capacity = (total + blocks - 1) // blocks
-    cut = max(1, min(total // keys, capacity))
 
     used = 0
     turn = 0

@@ -11,7 +11,17 @@ from skewless.kernel import lean_kernel
 from skewless.policy import Policy
 from skewless.sketch.switch import counts_next_window
 from skewless.split.base import Splitter
-from skewless.split.hot import LAST_COUNT, LENGTH, MISSING, SEEN, THRESHOLD, HotKeys, hot_find, hot_next_window, hot_promote
+from skewless.split.hot import (
+    LAST_COUNT,
+    LENGTH,
+    MISSING,
+    SEEN,
+    THRESHOLD,
+    HotKeys,
+    hot_find,
+    hot_next_window,
+    hot_promote,
+)
 
 NEVER = -1  # no count of tuples seen ever equals it
 

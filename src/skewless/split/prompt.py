@@ -69,8 +69,8 @@ class Prompt(Splitter):
     def plan(self, histogram: Histogram) -> Policy:
         """The block plan of a batch with this histogram; every key told apart has its block, whatever its count."""
         order = np.argsort(-histogram.counts, kind="stable")
-        plan = partition(histogram.keys[order], histogram.counts[order], self.workers)
-        return self._policy_of(plan)
+        tail = histogram.tail_loads(self.workers)
+        return self._policy_of(partition(histogram.keys[order], histogram.counts[order], self.workers, tail))
 
     def partition(self, keys: Int64Array) -> Int32Array:
         """A block for each tuple of one whole batch (Algorithm 2)."""

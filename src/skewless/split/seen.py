@@ -6,6 +6,7 @@ the key there. Nothing has to be expired to ask: a slide that has left the windo
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
@@ -93,11 +94,13 @@ class SeenSplitter(Splitter):
         self._table[:] = 0
         self._meta[[SLIDE, SENT, USED]] = 1, 0, 0
 
+    @abstractmethod
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        raise NotImplementedError
+        """Route tuples to the end of the slide, or until there may be no room for the next; return how many."""
 
+    @abstractmethod
     def _end_slide(self) -> None:
-        raise NotImplementedError
+        """The current slide is full: let the oldest leave the window."""
 
 
 @inner

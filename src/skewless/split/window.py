@@ -134,7 +134,7 @@ def window_clear(
         for slide in range(SLIDES, loads.shape[0]):
             loads[slide, worker] = 0
         loads[LOAD, worker] = load[worker]
-        loads[BEFORE, worker] = load[worker]
+        loads[BEFORE, worker] = 0  # the load belongs to the current slide and leaves the window with it
         meta[TOTAL] += load[worker]
     for row in range(held.shape[0]):
         window_release(bits, held, fragments, row)
