@@ -7,21 +7,19 @@ from typing import ClassVar
 import numpy as np
 
 from skewless.arrays import FloatArray, Int, Int32Array, Int64Array
-from skewless.hashing import SEED, xxhash64_long
 from skewless.histogram import Histogram
 from skewless.kernel import lean_kernel
-from skewless.sketch.switch import counts_add, counts_full, counts_next_window
+from skewless.sketch.switch import counts_next_window
 from skewless.split.hot import (
     COUNT,
-    FREE,
+    FULL,
     LENGTH,
     MISSING,
     SEEN,
     THRESHOLD,
     UNTIL,
-    hot_find,
     hot_next_window,
-    hot_promote,
+    hot_observe,
 )
 from skewless.split.hybrid import NEVER, HybridSplitter
 from skewless.split.least import least_add, least_loaded, least_reset, new_least
@@ -143,16 +141,10 @@ def _route(
         end = min(end, hot[LENGTH] - hot[SEEN])
     for i in range(end):
         key, weight = keys[i], weights[i * step]
-        row = hot_find(index, key)
-        if row == MISSING:
-            if hot[FREE] == 0 or counts_full(table, cells, counting):
-                end = i
-                break
-            count = counts_add(table, cells, counting, xxhash64_long(key, SEED), key, weight)
-            if count >= hot[THRESHOLD]:
-                row = hot_promote(index, rows, hot, key, count)
-        else:
-            rows[row, COUNT] += weight
+        row = hot_observe(index, rows, hot, table, cells, counting, key, weight)
+        if row == FULL:
+            end = i
+            break
         if row == MISSING:
             worker = less_loaded(loads, candidate(key, 0, workers), candidate(key, 1, workers))
         elif choices >= workers:

@@ -10,19 +10,16 @@ from skewless.arrays import Int, Int32Array, Int64Array
 from skewless.hashing import SEED, pmod, xxhash64_long
 from skewless.histogram import Histogram
 from skewless.kernel import lean_kernel
-from skewless.sketch.switch import counts_add, counts_full, counts_next_window
+from skewless.sketch.switch import counts_next_window
 from skewless.split.hot import (
-    COUNT,
-    FREE,
+    FULL,
     LENGTH,
     MISSING,
     RELEASED,
     RELEASED_ROW,
     SEEN,
-    THRESHOLD,
-    hot_find,
     hot_next_window,
-    hot_promote,
+    hot_observe,
 )
 from skewless.split.hybrid import NEVER, HybridSplitter
 from skewless.split.least import least_add, least_loaded, least_reset, new_least
@@ -143,21 +140,13 @@ def _route(
         end = min(end, hot[LENGTH] - hot[SEEN])
     for i in range(end):
         key, weight = keys[i], weights[i * step]
-        row = hot_find(index, key)
-        worker = np.int64(MISSING)
+        row = hot_observe(index, rows, hot, table, cells, counting, key, weight)
+        if row == FULL:
+            end = i
+            break
         if row == MISSING:
-            if hot[FREE] == 0 or counts_full(table, cells, counting):
-                end = i
-                break
-            h = xxhash64_long(key, SEED)
-            count = counts_add(table, cells, counting, h, key, weight)
-            if count >= hot[THRESHOLD]:
-                row = hot_promote(index, rows, hot, key, count)
-            else:
-                worker = pmod(h, workers)
+            worker = pmod(xxhash64_long(key, SEED), workers)
         else:
-            rows[row, COUNT] += weight
-        if row != MISSING:
             worker = least_loaded(least)
             holder = np.int64(MISSING)
             for j in range(fragments[row]):

@@ -13,22 +13,21 @@ from skewless.histogram import Histogram
 from skewless.kernel import inner, lean_kernel
 from skewless.policy import Policy
 from skewless.random_bits import below, draw, gap, gap_scale
-from skewless.sketch.switch import counts_add, counts_full, counts_next_window
+from skewless.sketch.switch import counts_next_window
 from skewless.split.argmax import new_tree, tree_best, tree_fill, tree_get, tree_set, tree_values
 from skewless.split.base import check_share
 from skewless.split.hot import (
     COUNT,
-    FREE,
+    FULL,
     LENGTH,
     MISSING,
     RELEASED,
     RELEASED_ROW,
     SEEN,
     THRESHOLD,
-    hot_find,
     hot_next_window,
+    hot_observe,
     hot_peak,
-    hot_promote,
 )
 from skewless.split.hybrid import NEVER, HybridSplitter
 from skewless.split.window import (
@@ -289,22 +288,16 @@ def _route_slide(
         end = min(end, start + hot[LENGTH] - hot[SEEN])
     for i in range(start, end):
         key, weight = keys[i], weights[i * step]
-        row = hot_find(index, key)
+        row = hot_observe(index, rows, hot, table, cells, counting, key, weight)
+        if row == FULL:
+            end = i
+            break
         if row == MISSING:
-            if hot[FREE] == 0 or counts_full(table, cells, counting):
-                end = i
-                break
-            h = xxhash64_long(key, SEED)
-            count = counts_add(table, cells, counting, h, key, weight)
-            if count < hot[THRESHOLD]:
-                worker = pmod(h, workers)
-                loads[LOAD, worker] += weight
-                total += weight
-                out[i] = worker
-                continue
-            row = hot_promote(index, rows, hot, key, count)
-        else:
-            rows[row, COUNT] += weight
+            worker = pmod(xxhash64_long(key, SEED), workers)
+            loads[LOAD, worker] += weight
+            total += weight
+            out[i] = worker
+            continue
         if home[row] == MISSING:
             _open_row(tree, home, row, key, workers)
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from skewless.arrays import Float, Int, Int64Array
 from skewless.errors import SkewlessError
+from skewless.hashing import SEED, xxhash64_long
 from skewless.kernel import inner, lean_kernel
-from skewless.sketch.switch import SwitchCounts
+from skewless.sketch.switch import SwitchCounts, counts_add, counts_full
 
 # Columns of `rows`.
 KEY = 0
@@ -36,6 +37,7 @@ LENGTH = 5  # tuples in a statistics window
 META = 6
 
 MISSING = -1
+FULL = -2
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -144,6 +146,28 @@ def hot_find(index: Int64Array, key: Int) -> Int:
             return index[i, 1] - 1
         i = (i + 1) & mask
     return MISSING
+
+
+@inner
+def hot_observe(
+    index: Int64Array,
+    rows: Int64Array,
+    meta: Int64Array,
+    table: Int64Array,
+    cells: Int64Array,
+    counting: Int64Array,
+    key: Int,
+    weight: Int,
+) -> Int:
+    """Count a tuple of `key`: its row, MISSING while it is not hot, or FULL where there must first be more room."""
+    row = hot_find(index, key)
+    if row != MISSING:
+        rows[row, COUNT] += weight
+        return row
+    if meta[FREE] == 0 or counts_full(table, cells, counting):
+        return FULL
+    count = counts_add(table, cells, counting, xxhash64_long(key, SEED), key, weight)
+    return MISSING if count < meta[THRESHOLD] else hot_promote(index, rows, meta, key, count)
 
 
 @inner
