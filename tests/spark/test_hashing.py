@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 from pyspark.sql import SparkSession
-from pyspark.sql import functions as F  # noqa: N812 - the name every Spark user knows
+from pyspark.sql import functions as F
 
 from skewless.hashing import murmur3, preimages, xxhash64
 

@@ -15,7 +15,7 @@ from skewless.policy import Policy
 from skewless.random_bits import below, draw, gap, gap_scale
 from skewless.sketch.switch import counts_next_window
 from skewless.split.argmax import new_tree, tree_best, tree_fill, tree_get, tree_set, tree_values
-from skewless.split.base import check_share
+from skewless.split.base import QUANTA, check_share
 from skewless.split.hot import (
     COUNT,
     FULL,
@@ -47,6 +47,7 @@ from skewless.split.window import (
 INITIAL = -2.0  # below any reward, so that a worker is tried again only where exploring has shown it to be better
 BY_SHARE = 0  # in place of a fixed limit on how far a key may be split
 SPARE, MORE = 4, 2  # a key may be split over SPARE times the workers that its share fills, and MORE
+CRUMB = 0.02  # of a worker's fair load: what a lane must bring
 REHEARSALS = 60  # times that a plan lets its batch come before it takes what is done
 
 # What `numbers` holds.
@@ -191,6 +192,14 @@ class Dalton(HybridSplitter):
             self.hot.state.rows[:, COUNT] = 0
             self._assign(keys, weights, turn)
         return out[REHEARSALS:].ravel()
+
+    def _policy(self, keys: Int64Array, workers: Int32Array) -> Policy:
+        """Leave out the lanes that exploration alone has used: a fragment for next to no load."""
+        which = np.unique(keys, return_inverse=True)[1]
+        lane = which * self.workers + workers
+        worth = np.bincount(lane)[lane] >= CRUMB * QUANTA * self.slides if len(lane) else np.zeros(0, dtype=bool)
+        # A key that is all crumbs goes home.
+        return super()._policy(keys[worth], workers[worth])
 
     def _grow_rows(self, rows: int) -> None:
         tree, home = new_tree(rows, self.workers), np.full(rows, MISSING, dtype=np.int64)

@@ -1,0 +1,106 @@
+"""The loop of a keyed stream: what a micro-batch observed becomes the policy of the next.
+
+Measure: `observe` counts the rows and the most frequent keys in the job itself, in the JVM. Analyse and plan: a
+listener on the driver hands them to the splitter. Activate: the new policy replaces the file that every micro-batch
+reads. A progress event comes after its batch, when the next has already read the file, so a policy is in force two
+batches after what it is about. A restarted driver learns anew, within as many.
+"""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+from pyspark.sql import Column, DataFrame, Row
+from pyspark.sql import functions as F
+from pyspark.sql.streaming.listener import (
+    QueryIdleEvent,
+    QueryProgressEvent,
+    QueryStartedEvent,
+    QueryTerminatedEvent,
+    StreamingQueryListener,
+)
+
+from skewless.histogram import Histogram
+from skewless.policy import Policy
+from skewless.spark.policy_file import PolicyFile
+from skewless.spark.route import KEY
+from skewless.split import Splitter
+
+log = logging.getLogger("skewless")
+
+
+def keys_to_watch(workers: int) -> int:
+    """How many of the most frequent keys are told apart: more than can be hot, within reason."""
+    return min(1024, max(64, 8 * workers))
+
+
+def observed(workers: int) -> list[Column]:
+    """What to observe of rows that have their `KEY`."""
+    most = keys_to_watch(workers)
+    return [F.count(F.lit(1)).alias("rows"), F.expr(f"approx_top_k({KEY}, {most}, {16 * most})").alias("top")]
+
+
+def histogram_of(row: Row) -> Histogram | None:
+    """The histogram in what `observed` gave; None for a batch without rows."""
+    if not row["rows"]:
+        return None
+    keys = np.array([item["item"] for item in row["top"]], dtype=np.int64)
+    # The sketch counts too high where it is unsure, though never by much.
+    counts = np.array([item["count"] for item in row["top"]], dtype=np.int64)
+    total = max(int(row["rows"]), int(counts.sum()))
+    return Histogram(keys, counts, total)
+
+
+class Loop(StreamingQueryListener):
+    """Learns from every micro-batch of a stream and writes the next policy.
+
+    A learner that raises never fails the query: that is logged once, and the last policy stays.
+
+    Parameters
+    ----------
+    name
+        Of the stream: its observations bear it.
+    splitter
+        Plans the policies.
+    file
+        Where they go.
+    """
+
+    def __init__(self, name: str, splitter: Splitter, file: PolicyFile) -> None:
+        self.name, self.splitter, self.file = name, splitter, file
+        self.policy: Policy = Policy.of(splitter.workers)
+        self.batches = 0
+        self._failed = False
+        file.write(self.policy)
+
+    def measure(self, df: DataFrame) -> DataFrame:
+        """The same rows, observed."""
+        return df.observe(self.name, *observed(self.splitter.workers))
+
+    def learn(self, histogram: Histogram) -> None:
+        """Plan for what was observed and make it the policy."""
+        self.batches += 1
+        try:
+            self.policy = self.splitter.plan(histogram)
+            self.file.write(self.policy)
+        except Exception:  # whatever it is, the query must go on
+            if not self._failed:
+                log.exception("stream %s: no new routing policy; the last one stays", self.name)
+            self._failed = True
+
+    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
+        """A micro-batch is done."""
+        row = event.progress.observedMetrics.get(self.name)
+        histogram = None if row is None else histogram_of(row)
+        if histogram is not None:
+            self.learn(histogram)
+
+    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing to learn yet."""
+
+    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
+        """Nothing to learn."""
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
+        """What was learned stays for the next query on the stream."""

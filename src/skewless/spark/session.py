@@ -1,0 +1,57 @@
+"""A Spark session with the settings that keyed streams want."""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from pyspark.sql import SparkSession
+
+from skewless.errors import SkewlessError
+
+SETTINGS = {
+    "spark.sql.streaming.stateStore.providerClass": (
+        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+    ),
+    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
+    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+}
+
+
+def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
+    """Add skewless's settings to a session that is being built; call it first, so that your own settings win.
+
+    State goes to RocksDB and is checkpointed as a log of changes, Arrow batches are large, and the web page and the
+    progress bar are off.
+    """
+    for name, value in SETTINGS.items():
+        builder = builder.config(name, value)
+    return builder
+
+
+def session(cores: int | None = None, *, memory: str = "2g", **settings: str) -> SparkSession:
+    """A quiet local session with as many workers as there are cores.
+
+    Parameters
+    ----------
+    cores
+        Threads of the local master, and shuffle partitions; all cores of this machine if not given.
+    memory
+        For the driver, which in local mode does all the work.
+    settings
+        Further Spark settings, with `_` for each dot: `spark_sql_session_timeZone="UTC"`.
+    """
+    if cores is not None and cores < 1:
+        raise SkewlessError(f"cores is {cores}; give at least 1, or None for all of this machine")
+    cores = cores or os.cpu_count() or 1
+    # Spark starts its Python workers with the first python3 on the PATH, which need not be this one.
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    builder = configure(SparkSession.Builder().appName("skewless").master(f"local[{cores}]"))
+    builder = builder.config("spark.driver.memory", memory).config("spark.sql.shuffle.partitions", str(cores))
+    for name, value in settings.items():
+        builder = builder.config(name.replace("_", "."), value)
+    spark = builder.getOrCreate()
+    spark.sparkContext.setLogLevel("ERROR")
+    return spark
