@@ -13,10 +13,10 @@ $(ready): export PIP_CONSTRAINT := constraints.txt
 $(ready): export PIP_BUILD_CONSTRAINT := constraints.txt
 $(ready): export PIP_USE_PEP517 := 1
 
-.PHONY: help test fast lint bench demo clean java compiling
+.PHONY: help test fast lint bench bench-route demo clean java compiling
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "make %-6s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 test: java lint | compiling  ## lint, then all tests and doctests; installs into .venv what is missing
 	.venv/bin/python -m pytest
@@ -34,6 +34,9 @@ demo: java $(ready) | compiling  ## compare all policies on a skewed stream over
 
 bench: $(ready) | compiling  ## measure the speed of the routing kernels
 	.venv/bin/python -m skewless.bench.split
+
+bench-route: java $(ready) | compiling  ## measure what routing costs inside Spark
+	.venv/bin/python -m skewless.bench.route
 
 clean:  ## delete .venv and everything that is made again by running
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
