@@ -67,6 +67,13 @@ class KeyedStream:
         """The policy that routes right now."""
         return self._loop.policy if self._loop else Policy.of(self.workers)
 
+    def await_learned(self, batches: int, timeout: float = 60.0) -> bool:
+        """Wait until the query has learned from so many micro-batches; false if that takes over `timeout` seconds.
+
+        Learning never holds up a query, so what follows a batch may come before its policy; tests want to wait.
+        """
+        return self._loop is not None and self._loop.wait_until(batches, timeout)
+
     def repartition(self) -> DataFrame:
         """The rows, one Spark partition for each worker, balanced.
 

@@ -100,17 +100,20 @@ def test_a_stream_learns_and_learns_again_when_the_hot_keys_change(
     loads: list[np.ndarray] = []
     values: list[int] = []
 
-    def each(df: DataFrame, _batch: int) -> None:
+    def each(df: DataFrame, batch: int) -> None:
+        assert batch == 0 or stream.await_learned(batch)
         loads.append(per_partition(df))
         values.extend(row["value"] for row in df.select("value").collect())
 
     run(stream.repartition(), tmp_path / "checkpoint", each)
     assert sorted(values) == list(range(6 * ROWS))
-    # A policy is there two batches after what it is about: the third of each three is balanced.
+    # Having waited, a batch follows the policy of the one before the last; all hot keys are new in the fourth.
     assert balance(loads[0]) > 2
     assert balance(loads[2]) < 1.3
+    assert balance(loads[3]) > 2
     assert balance(loads[5]) < 1.3
-    assert stream.policy.version >= 3
+    assert stream.await_learned(6)
+    assert stream.policy.version == 6
     assert "dalton over 8 workers" in stream.explain()
 
 
@@ -120,9 +123,11 @@ def test_two_streams_of_a_session_do_not_mix(spark: SparkSession, files: Path, t
     other = sk.keyed(source, "value", workers=4, name="other")
     other_df = other.repartition()
     run(one.repartition(), tmp_path / "one", lambda df, _batch: df.count() and None)
+    assert one.await_learned(6)
     assert len(one.policy) > 0
     assert other.policy.version == 0
     run(other_df, tmp_path / "other", lambda df, _batch: df.count() and None)
+    assert other.await_learned(6)
     assert len(other.policy) == 0  # no value is hot
 
 
@@ -137,6 +142,7 @@ def test_a_learner_that_raises_does_not_stop_the_query(
     rows: list[int] = []
     with caplog.at_level(logging.ERROR, logger="skewless"):
         run(stream.repartition(), tmp_path / "checkpoint", lambda df, _batch: rows.append(df.count()))
+        assert stream.await_learned(6)
     assert sum(rows) == 6 * ROWS
     assert [record.message.count("the last one stays") for record in caplog.records] == [1]
 

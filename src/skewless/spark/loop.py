@@ -2,13 +2,14 @@
 
 Measure: `observe` counts the rows and the most frequent keys in the job itself, in the JVM. Analyse and plan: a
 listener on the driver hands them to the splitter. Activate: the new policy replaces the file that every micro-batch
-reads. A progress event comes after its batch, when the next has already read the file, so a policy is in force two
-batches after what it is about. A restarted driver learns anew, within as many.
+reads. Spark tells of a batch when the next has begun, and does not wait for the listener, so a policy is in force two
+batches after what it is about, or later where batches take less time than planning. A restarted driver learns anew.
 """
 
 from __future__ import annotations
 
 import logging
+import threading
 
 import numpy as np
 from pyspark.sql import Column, DataFrame, Row
@@ -71,6 +72,7 @@ class Loop(StreamingQueryListener):
         self.name, self.splitter, self.file = name, splitter, file
         self.policy: Policy = Policy.of(splitter.workers)
         self.batches = 0
+        self._learned = threading.Condition()
         self._failed = False
         file.write(self.policy)
 
@@ -80,7 +82,6 @@ class Loop(StreamingQueryListener):
 
     def learn(self, histogram: Histogram) -> None:
         """Plan for what was observed and make it the policy."""
-        self.batches += 1
         try:
             self.policy = self.splitter.plan(histogram)
             self.file.write(self.policy)
@@ -88,6 +89,14 @@ class Loop(StreamingQueryListener):
             if not self._failed:
                 log.exception("stream %s: no new routing policy; the last one stays", self.name)
             self._failed = True
+        with self._learned:
+            self.batches += 1
+            self._learned.notify_all()
+
+    def wait_until(self, batches: int, timeout: float) -> bool:
+        """Wait until so many micro-batches were learned from; false if that took longer than `timeout` seconds."""
+        with self._learned:
+            return self._learned.wait_for(lambda: self.batches >= batches, timeout)
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         """A micro-batch is done."""

@@ -1,7 +1,7 @@
 """The policy as a small file that every micro-batch of a running query reads anew.
 
 Spark lists a static file once and remembers its length, but reads its content in every micro-batch. So the file keeps
-one length, padded with empty lines, and is replaced whole: a batch sees one version, and never a half of one.
+one length, padded with spaces, and is replaced whole: a batch sees one version, and never a half of one.
 """
 
 from __future__ import annotations
@@ -62,7 +62,8 @@ class PolicyFile:
         """Make this the policy of every micro-batch that starts from now on."""
         text = _lines(policy, self.length)
         with self._files.open_output_stream(self._path + ".new") as out:
-            out.write(text + b"\n" * (self.length - len(text)))
+            # Spaces, as each empty line would be a record to parse.
+            out.write(text.ljust(self.length))
         self._files.move(self._path + ".new", self._path)
 
     def read(self, spark: SparkSession) -> DataFrame:
