@@ -29,7 +29,7 @@ lint: $(ready)  ## ruff, mypy and the layers of the package
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
-demo: java $(ready) | compiling  ## compare all policies on a skewed stream over 16 workers
+demo: java $(ready) | compiling  ## compare all strategies on a skewed stream over 16 workers
 	.venv/bin/skewless compare zipf:1.5 --workers 16
 
 bench: $(ready) | compiling  ## measure the speed of the routing kernels

@@ -15,6 +15,7 @@ from skewless.histogram import Histogram
 from skewless.home import homes
 from skewless.random_bits import below, draw, gap, gap_scale
 from skewless.split import Dalton, Hash
+from skewless.split.hot import LENGTH, WINDOW
 from skewless.workload import Zipf, new_hot_keys
 
 
@@ -145,18 +146,13 @@ def test_the_first_reward_is_the_papers_formula():
 
 
 def test_an_expired_fragment_no_longer_costs():
-    splitter = Dalton(4, slide=100, slides=2, epsilon=1.0, choices=1, max_split=None, hot_at=0.1)
-    splitter.route(np.zeros(100, dtype=np.int64))
-    assert splitter.fragments(0) == 4
-    others = np.arange(1000, 1097)
-    splitter.route(np.concatenate([[0, 0, 0], others]))  # two slides in the window: the first still counts
-    assert splitter.fragments(0) == 4
-    splitter.route(np.array([0]))  # the first slide has left
-    assert splitter.fragments(0) <= 4
-    splitter.route(np.concatenate([[0, 0], others, [0]]))
-    assert splitter.fragments(0) <= 4
-    held = splitter.window.fragments.sum()
-    assert held == splitter.fragments(0)
+    splitter = Dalton(16, slide=200, slides=2, epsilon=1.0, choices=1, max_split=None, hot_at=0.1)
+    splitter.route(np.zeros(200, dtype=np.int64))
+    assert splitter.fragments(0) == 16
+    splitter.route(np.concatenate([[0, 0, 0], np.arange(1000, 1197)]))  # the first slide is still in the window
+    assert splitter.fragments(0) == 16
+    splitter.route(np.array([0]))  # now it has left: three tuples of the second slide, and this one
+    assert 1 <= splitter.fragments(0) <= 4
 
 
 def test_with_a_window_of_one_slide_only_this_slide_counts():
@@ -306,8 +302,10 @@ def test_planning_between_routing_does_not_disturb_the_slides():
     for part in np.split(keys, 10):
         splitter.route(part)
         splitter.plan(Histogram.of(part))
-    assert splitter.hot.state.meta[2] == 0
-    assert splitter.slide == 100
+    assert splitter.hot.state.meta[LENGTH] == 100
+    window = splitter.hot.state.meta[WINDOW]
+    splitter.route(keys[:101])  # a whole slide and one tuple: the next statistics window has begun
+    assert splitter.hot.state.meta[WINDOW] == window + 1
 
 
 @pytest.mark.parametrize(
