@@ -34,6 +34,7 @@ from rich.console import Console
 
 from skewless import metrics, split
 from skewless.arrays import Int32Array, Int64Array
+from skewless.simulate.warm import warm_up
 from skewless.split import Dalton, Splitter
 from skewless.workload import Zipf, new_hot_keys
 
@@ -200,7 +201,7 @@ def _measure(name: str, workers: int, keys: Int64Array) -> tuple[float, float, I
 
 
 def _time(splitter: Splitter, keys: Int64Array) -> tuple[float, Int32Array]:
-    type(splitter)(splitter.workers).route(keys[:1000])  # compiled or loaded before the clock starts
+    warm_up(splitter.name, splitter.workers)
     start = time.perf_counter()
     routed = splitter.route(keys)
     return time.perf_counter() - start, routed

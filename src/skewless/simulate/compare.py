@@ -6,14 +6,13 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
-
 from skewless import split
 from skewless.arrays import Int64Array
 from skewless.errors import SkewlessError
 from skewless.simulate.replay import Replay, replay
 from skewless.simulate.source import Stream
 from skewless.simulate.verdict import Verdict, choose, split_per_key
+from skewless.simulate.warm import warm_up
 
 SLIDES = 10
 
@@ -89,8 +88,7 @@ def compare(
     replays = {}
     for name in strategies:
         options = {"workers": workers, "slide": slide, "slides": window // slide}
-        # Compiling is not routing: let an instance that is thrown away pay for it, ends of slides included.
-        split.make(name, workers=workers, slide=8, slides=2).route(np.arange(100, dtype=np.int64) % 7)
+        warm_up(name, workers)
         blocks = _reported(stream.blocks(), name, on_routed)
         replays[name] = replay(split.make(name, **options), blocks, workers, window)
     return Comparison(stream, workers, window, slide, replays, choose(replays))
