@@ -1,47 +1,89 @@
 """skewless keeps keyed streams balanced: which worker gets this row?"""
 
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-from skewless import hashing, metrics, sketch, split, workload
-from skewless.errors import SkewlessError
-from skewless.histogram import Histogram
-from skewless.policy import Policy
-from skewless.ring import Ring
-
 if TYPE_CHECKING:
+    from skewless import aggregate, hashing, metrics, sketch, split, workload
+    from skewless.aggregate import (
+        Aggregate,
+        collect,
+        count,
+        distinct,
+        first,
+        last,
+        max,
+        mean,
+        min,
+        quantile,
+        std,
+        sum,
+        top,
+        var,
+    )
+    from skewless.errors import SkewlessError
+    from skewless.histogram import Histogram
+    from skewless.policy import Policy
+    from skewless.ring import Ring
     from skewless.spark.session import configure, session
-    from skewless.stream import KeyedStream, keyed
+    from skewless.stream import KeyedStream, WindowedStream, keyed
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
+    "Aggregate",
     "Histogram",
     "KeyedStream",
     "Policy",
     "Ring",
     "SkewlessError",
+    "WindowedStream",
+    "aggregate",
+    "collect",
     "configure",
+    "count",
+    "distinct",
+    "first",
     "hashing",
     "keyed",
+    "last",
+    "max",
+    "mean",
     "metrics",
+    "min",
+    "quantile",
     "session",
     "sketch",
     "split",
+    "std",
+    "sum",
+    "top",
+    "var",
     "workload",
 ]
 
-_NEED_SPARK = {
-    "KeyedStream": "skewless.stream",
-    "configure": "skewless.spark.session",
-    "keyed": "skewless.stream",
-    "session": "skewless.spark.session",
+# Loaded when asked for: Spark's Python workers start sooner, and pyspark is only for those who use it.
+_AGGREGATES = "Aggregate collect count distinct first last max mean min quantile std sum top var"
+_HOMES = {
+    "skewless.aggregate": _AGGREGATES.split(),
+    "skewless.errors": ["SkewlessError"],
+    "skewless.histogram": ["Histogram"],
+    "skewless.policy": ["Policy"],
+    "skewless.ring": ["Ring"],
+    "skewless.spark.session": ["configure", "session"],
+    "skewless.stream": ["KeyedStream", "WindowedStream", "keyed"],
 }
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
+_MODULES = {"aggregate", "hashing", "metrics", "sketch", "split", "workload"}
 
 
 def __getattr__(name: str) -> Any:
-    """Load pyspark only for those who use it."""
-    if name not in _NEED_SPARK:
+    if name in _MODULES:
+        return import_module(f"skewless.{name}")
+    if name not in _HOME:
         raise AttributeError(f"module 'skewless' has no attribute {name!r}")
-    from importlib import import_module
+    return getattr(import_module(_HOME[name]), name)
 
-    return getattr(import_module(_NEED_SPARK[name]), name)
+
+def __dir__() -> list[str]:
+    return [*globals(), *__all__]

@@ -1,19 +1,30 @@
-"""The face of skewless: `keyed(df, ...)` and what can be done with a keyed stream."""
+"""The face of skewless: `keyed(df, ...)`, its windows, and what can be computed over them."""
 
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable, Mapping
 
 import numpy as np
 from pyspark.sql import DataFrame
+from pyspark.sql import functions as F
 
 from skewless import split
+from skewless.aggregate import Measure
+from skewless.aggregate.measure import TIME
 from skewless.errors import SkewlessError
+from skewless.interval import microseconds
+from skewless.panes import WindowSpec
 from skewless.policy import Policy
 from skewless.spark.loop import Loop, histogram_of, observed
+from skewless.spark.native import natives
+from skewless.spark.plan import Aggregation, Windowing, check_time, delay_of, shuffle_partitions
 from skewless.spark.policy_file import PolicyFile, policy_frame
-from skewless.spark.route import column, exchange, with_key, with_worker
+from skewless.spark.route import KEY, column, exchange, with_key, with_worker
+from skewless.spark.session import prepare
 from skewless.split import Splitter
+
+STRATEGIES = ("auto", "local", "spark", *split.NAMES)
 
 
 def keyed(
@@ -30,7 +41,8 @@ def keyed(
     workers
         Workers that share the rows; Spark's shuffle partitions if not given.
     strategy
-        Name of a splitter ("dalton", "hash", ...) or one made by hand; "auto" chooses.
+        "auto" chooses. Or the name of a splitter ("dalton", "hash", ...), or one made by hand; "local" combines rows
+        where they lie; "spark" leaves everything to Spark's own operators.
     name
         Of the stream, in metrics and messages.
     """
@@ -38,29 +50,41 @@ def keyed(
         raise SkewlessError(f"which columns are the key? Name one or more of {', '.join(df.columns)}")
     for each in keys:
         column(df, each)
+    if isinstance(strategy, Splitter):
+        if workers not in (None, strategy.workers):
+            raise SkewlessError(
+                f"the strategy is for {strategy.workers} workers, but workers is {workers}; give it once"
+            )
+        workers = strategy.workers
+    elif strategy not in STRATEGIES:
+        raise SkewlessError(f"no strategy {strategy!r}; there are {', '.join(STRATEGIES)}")
     if workers is None:
-        workers = strategy.workers if isinstance(strategy, Splitter) else int(_shuffle_partitions(df))
-    if isinstance(strategy, str):
-        splitter = split.make("dalton" if strategy == "auto" else strategy, workers)
-    elif strategy.workers != workers:
-        raise SkewlessError(f"the strategy is for {strategy.workers} workers, but workers is {workers}; give it once")
-    else:
-        splitter = strategy
-    return KeyedStream(df, keys, splitter, name or f"skewless-{uuid.uuid4().hex[:8]}", chosen=strategy == "auto")
+        workers = shuffle_partitions(df)
+    elif workers < 1:
+        raise SkewlessError(f"workers is {workers}; give at least 1, or None for Spark's shuffle partitions")
+    return KeyedStream(df, keys, workers, strategy, name or f"skewless-{uuid.uuid4().hex[:8]}")
 
 
 class KeyedStream:
-    """Rows with a key, and the splitter that decides which worker gets each; made by `keyed`."""
+    """Rows with a key, and the strategy that decides which worker gets each; made by `keyed`."""
 
-    def __init__(self, df: DataFrame, keys: tuple[str, ...], splitter: Splitter, name: str, *, chosen: bool) -> None:
-        self.df, self.keys, self.splitter, self.name = df, keys, splitter, name
-        self._chosen = chosen
+    def __init__(
+        self, df: DataFrame, keys: tuple[str, ...], workers: int, strategy: str | Splitter, name: str
+    ) -> None:
+        self.df, self.keys, self.workers, self.name = df, keys, workers, name
+        self._asked = strategy
+        self._splitter = strategy if isinstance(strategy, Splitter) else None
         self._loop: Loop | None = None
+        self._runs: tuple[str, str] | None = None  # the strategy that runs, and why
+        if isinstance(strategy, str) and strategy in split.NAMES:
+            self._splitter = split.make(strategy, workers)
 
     @property
-    def workers(self) -> int:
-        """Workers that share the rows."""
-        return self.splitter.workers
+    def splitter(self) -> Splitter:
+        """What routes rows that travel."""
+        if self._splitter is None:
+            self._splitter = split.make("dalton", self.workers)
+        return self._splitter
 
     @property
     def policy(self) -> Policy:
@@ -80,14 +104,74 @@ class KeyedStream:
         A streaming query starts with plain hashing and follows a new policy from one micro-batch to the next. A batch
         DataFrame is read twice: once to count its hot keys, and then to route it.
         """
-        routed = self._stream() if self.df.isStreaming else self._batch()
-        return exchange(routed, self.workers)
+        if self._asked in ("local", "spark"):
+            raise SkewlessError(f"strategy {self._asked!r} moves no rows; to repartition choose 'auto' or a splitter")
+        self._runs = self._routing("it balances hot keys with the fewest fragments")
+        return self._routed(with_key(self.df, self.keys), keep=False)
+
+    def window(
+        self, time: str, size: str, slide: str | None = None, watermark: str | None = None, output: str = "append"
+    ) -> WindowedStream:
+        """Cut the rows into windows of time.
+
+        Parameters
+        ----------
+        time
+            The column with the time of each row: a timestamp.
+        size, slide
+            In Spark's words, such as "10 minutes" and "30 seconds". Tumbling windows without a slide.
+        watermark
+            How late rows may come, such as "10 seconds". Not needed where the DataFrame has its watermark already.
+        output
+            "append" gives each window once, when the watermark has passed it; "update" gives, in every micro-batch,
+            the windows that changed. Use the same for the query's `outputMode`.
+        """
+        if output not in ("append", "update"):
+            raise SkewlessError(f"output is {output!r}; it can be 'append' (closed windows) or 'update' (changed ones)")
+        check_time(self.df, time)
+        spec, df = WindowSpec.of(size, slide), self.df
+        if watermark is not None:
+            microseconds(watermark, zero=True)  # to refuse it in our words
+            df = df.withWatermark(time, watermark) if df.isStreaming else df
+        delay = delay_of(df, time) if df.isStreaming else None
+        if df.isStreaming and delay is None and output == "append":
+            raise SkewlessError(
+                "windows in append mode close by a watermark, and there is none: say how late rows may come, such as "
+                'window(..., watermark="10 seconds"), or ask for output="update"'
+            )
+        updating = output == "update" and df.isStreaming
+        return WindowedStream(self, df, Windowing(time, spec, delay, updating), size, slide)
+
+    def agg(self, **aggregates: Measure) -> DataFrame:
+        """Aggregate each key of a batch DataFrame: a row for every key.
+
+        Parameters
+        ----------
+        aggregates
+            The columns of the result: `agg(n=sk.count(), spent=sk.sum("price"))`.
+        """
+        if self.df.isStreaming:
+            raise SkewlessError(
+                "a stream never ends, so its aggregates need windows: "
+                'add .window("time", size="1 minute", watermark="10 seconds") before .agg(...)'
+            )
+        measures = _measures(self.df, aggregates, self.keys)
+        for name, measure in measures.items():
+            if TIME in measure.columns:
+                raise SkewlessError(f"{name}={measure} goes by time, and there are no windows; name a column with by=")
+        own = natives(self.df, measures)
+        aggregation = Aggregation(self.df, self.keys, measures, None)
+
+        def spark() -> DataFrame:
+            assert own is not None
+            return self.df.groupBy(*[column(self.df, key) for key in self.keys]).agg(*own)
+
+        return self._aggregate(aggregation, None if own is None else spark, tumbling=True)
 
     def explain(self) -> str:
-        """In words, which strategy routes the rows and why."""
-        why = "chosen because it balances hot keys with the fewest fragments" if self._chosen else "as asked"
-        how = "learning from each micro-batch" if self.df.isStreaming else "from one pass over the data"
-        lines = [f"{self.name}: {self.splitter.name} over {self.workers} workers, {why}, {how}."]
+        """In words, which strategy runs and why, and where hot keys go."""
+        strategy, why = self._runs or self._routing("it balances hot keys with the fewest fragments")
+        lines = [f"{self.name}: {strategy} over {self.workers} workers, {why}."]
         most = sorted(self.policy.keys.tolist(), key=lambda key: -len(set(self.policy.lanes_of(key).tolist())))
         for key in most[:10]:
             workers, lanes = np.unique(self.policy.lanes_of(key), return_counts=True)
@@ -97,27 +181,100 @@ class KeyedStream:
         print(text)
         return text
 
-    @property
-    def _shuffles(self) -> bool:
-        return isinstance(self.splitter, split.Shuffle)
+    def _aggregate(
+        self, aggregation: Aggregation, spark: Callable[[], DataFrame] | None, *, tumbling: bool
+    ) -> DataFrame:
+        """Run an aggregation by the strategy asked for, or the best; `spark` is its plan by Spark's own operators."""
+        strategy, why = self._choose(aggregation, native=spark is not None, tumbling=tumbling)
+        self._runs = strategy, why
+        if strategy == "spark":
+            assert spark is not None  # or it was not chosen
+            return spark()
+        if aggregation.df.isStreaming:
+            prepare(aggregation.df.sparkSession)
+        if strategy == "local":
+            return aggregation.run(lambda rows: rows)
+        return aggregation.run(lambda rows: self._routed(rows, keep=True))
 
-    def _stream(self) -> DataFrame:
+    def _choose(self, aggregation: Aggregation, *, native: bool, tumbling: bool) -> tuple[str, str]:
+        if self._asked == "spark":
+            if not native:
+                raise SkewlessError("Spark has no operator of its own for one of these aggregates; use strategy='auto'")
+            return "spark", "as asked"
+        if self._asked == "local":
+            return "local", "as asked, combining rows where they lie"
+        if self._asked != "auto":
+            return self._routing("")
+        if native and tumbling:
+            return "spark", "because its own operators are best for these aggregates where windows do not overlap"
+        heavy = [name for name, measure in aggregation.measures.items() if measure.heavy]
+        if heavy:
+            return self._routing(f"{', '.join(heavy)} costs more for a row than moving it")
+        return "local", "because these aggregates cost less than moving a row, so rows are combined where they lie"
+
+    def _routing(self, why: str) -> tuple[str, str]:
+        how = "learning from each micro-batch" if self.df.isStreaming else "from one pass over the data"
+        reason = f"because {why}" if self._asked == "auto" else "as asked"
+        return self.splitter.name, f"{reason}, {how}"
+
+    def _routed(self, rows: DataFrame, *, keep: bool) -> DataFrame:
+        """Rows that have their `KEY`, each sent to its worker; the hash stays if the rows are to keep it."""
+        shuffle = isinstance(self.splitter, split.Shuffle)
         spark = self.df.sparkSession
-        if self._loop is None:
-            self._loop = Loop(self.name, self.splitter, PolicyFile.for_session(spark))
-            spark.streams.addListener(self._loop)
-        measured = self._loop.measure(with_key(self.df, self.keys))
-        return with_worker(measured, self._loop.file.read(spark), self.workers, shuffle=self._shuffles)
-
-    def _batch(self) -> DataFrame:
-        hashed = with_key(self.df, self.keys)
-        histogram = histogram_of(hashed.agg(*observed(self.workers)).collect()[0])
-        policy = Policy.of(self.workers) if histogram is None else self.splitter.plan(histogram)
-        frame = policy_frame(self.df.sparkSession, policy)
-        return with_worker(hashed, frame, self.workers, shuffle=self._shuffles)
+        if self.df.isStreaming:
+            if self._loop is None:
+                self._loop = Loop(self.name, self.splitter, PolicyFile.for_session(spark))
+                spark.streams.addListener(self._loop)
+            routed = with_worker(self._loop.measure(rows), self._loop.file.read(spark), self.workers, shuffle=shuffle)
+        else:
+            histogram = histogram_of(rows.agg(*observed(self.workers)).collect()[0])
+            policy = Policy.of(self.workers) if histogram is None else self.splitter.plan(histogram)
+            routed = with_worker(rows, policy_frame(spark, policy), self.workers, shuffle=shuffle)
+        return exchange(routed if keep else routed.drop(KEY), self.workers)
 
 
-def _shuffle_partitions(df: DataFrame) -> str:
-    partitions = df.sparkSession.conf.get("spark.sql.shuffle.partitions")
-    assert partitions is not None  # Spark has a default
-    return partitions
+class WindowedStream:
+    """A keyed stream cut into windows; made by `KeyedStream.window`."""
+
+    def __init__(self, keyed: KeyedStream, df: DataFrame, windows: Windowing, size: str, slide: str | None) -> None:
+        self._keyed, self._df, self._windows, self._size, self._slide = keyed, df, windows, size, slide
+
+    def agg(self, **aggregates: Measure) -> DataFrame:
+        """Aggregate each window of each key.
+
+        The result has the columns and the values of Spark's `groupBy(window(...), *keys).agg(...)`: `window`, a struct
+        of `start` and `end`, the key columns, and the aggregates by name.
+
+        Parameters
+        ----------
+        aggregates
+            The columns of the result: `agg(n=sk.count(), spent=sk.sum("price"))`.
+        """
+        measures = _measures(self._df, aggregates, ("window", *self._keyed.keys))
+        own = natives(self._df, measures)
+
+        def spark() -> DataFrame:
+            assert own is not None
+            window = F.window(column(self._df, self._windows.time), self._size, self._slide)
+            keys = [column(self._df, key) for key in self._keyed.keys]
+            return self._df.groupBy(window, *keys).agg(*own)
+
+        return self._keyed._aggregate(
+            Aggregation(self._df, self._keyed.keys, measures, self._windows),
+            None if own is None else spark,
+            tumbling=self._windows.spec.tumbling,
+        )
+
+
+def _measures(df: DataFrame, aggregates: Mapping[str, Measure], taken: tuple[str, ...]) -> dict[str, Measure]:
+    if not aggregates:
+        raise SkewlessError("what to aggregate? Name at least one, such as agg(n=sk.count())")
+    for name, measure in aggregates.items():
+        if not isinstance(measure, Measure):
+            raise SkewlessError(f"{name}={measure!r} is not an aggregate; write one such as {name}=sk.sum('column')")
+        if name in taken:
+            raise SkewlessError(f"the result has a column {name!r} already; give the aggregate another name")
+        for each in measure.columns:
+            if each != TIME:
+                column(df, each)
+    return dict(aggregates)

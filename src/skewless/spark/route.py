@@ -43,5 +43,5 @@ def with_worker(df: DataFrame, policy: DataFrame, workers: int, *, shuffle: bool
 
 
 def exchange(df: DataFrame, workers: int) -> DataFrame:
-    """One Spark partition for each worker, and the columns that the rows came with."""
-    return df.drop(KEY).repartitionById(workers, WORKER).drop(WORKER)
+    """One Spark partition for each worker."""
+    return df.repartitionById(workers, WORKER).drop(WORKER)

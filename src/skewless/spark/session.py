@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import os
 import sys
+import warnings
 
 from pyspark.sql import SparkSession
 
 from skewless.errors import SkewlessError
 
+PROVIDER = "spark.sql.streaming.stateStore.providerClass"
+ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
+CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
+ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+
 SETTINGS = {
-    "spark.sql.streaming.stateStore.providerClass": (
-        "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
-    ),
-    "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled": "true",
-    "spark.sql.execution.arrow.maxRecordsPerBatch": "100000",
+    PROVIDER: ROCKSDB,
+    CHANGELOG: "true",
+    ARROW_ROWS: "100000",
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -55,3 +59,28 @@ def session(cores: int | None = None, *, memory: str = "2g", **settings: str) ->
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def prepare(spark: SparkSession) -> None:
+    """See that a session made elsewhere can keep windows, and warn once of what its settings cost.
+
+    State in RocksDB is a must for `transformWithState`, so it is set, for the queries that start from now on; a query
+    that goes on from a checkpoint keeps the store it was started with.
+    """
+    if spark.conf.get(PROVIDER, None) != ROCKSDB:
+        spark.conf.set(PROVIDER, ROCKSDB)
+        _warn(f"windows keep their state in RocksDB: {PROVIDER} is now {ROCKSDB}")
+    if spark.conf.get(CHANGELOG, "false") != "true":
+        _warn(f"{CHANGELOG} is off: every batch uploads whole files of state; set it to true")
+    rows = int(spark.conf.get(ARROW_ROWS, "10000") or 0)
+    if 0 < rows < 50_000:
+        _warn(f"{ARROW_ROWS} is {rows}: rows reach Python in small pieces; 100000 is faster")
+
+
+_warned: set[str] = set()
+
+
+def _warn(text: str) -> None:
+    if text not in _warned:
+        _warned.add(text)
+        warnings.warn(f"{text} (sk.configure(builder) does it for a new session)", stacklevel=2)

@@ -1,0 +1,70 @@
+"""All values of a group as a list."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from skewless.aggregate.kernel import Fields, Kernel
+from skewless.aggregate.measure import Measure
+from skewless.aggregate.order import drop_nulls, objects
+from skewless.arrays import Int64Array
+
+
+class Collect(Measure):
+    """The values that are not null, in no particular order; an empty list of nothing.
+
+    The state grows with the values, so use it only where the lists stay short.
+    """
+
+    def bind(self, types: Sequence[pa.DataType]) -> Kernel:
+        """Any type will do."""
+        (kind,) = types
+        return CollectKernel(kind)
+
+
+class CollectKernel(Kernel):
+    """Keeps a list of Python values for each group, None before the first. Lists are never changed once made.
+
+    Parameters
+    ----------
+    kind
+        Of the column.
+    """
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.result = pa.list_(kind)
+        self.types = (self.result,)
+
+    def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
+        """Sorts the rows by group; rows of a group stay in order."""
+        groups, column = drop_nulls(groups, columns[0])
+        order = np.argsort(groups, kind="stable")
+        values = column.take(pa.array(order)).to_pylist()
+        counts = np.bincount(groups, minlength=n)
+        ends = np.cumsum(counts)
+        bounds = zip((ends - counts).tolist(), ends.tolist(), strict=True)
+        return (objects(values[i:j] or None for i, j in bounds),)
+
+    def empty(self, n: int) -> Fields:
+        """No lists."""
+        return (np.full(n, None, dtype=object),)
+
+    def join(self, a: Fields, b: Fields) -> Fields:
+        """One list after the other."""
+        pairs = zip(a[0], b[0], strict=True)
+        return (objects(y if x is None else x if y is None else x + y for x, y in pairs),)
+
+    def finish(self, fields: Fields) -> pa.Array:
+        """The lists."""
+        return pa.array([values or [] for values in fields[0]], type=self.result)
+
+    def dump(self, fields: Fields) -> list[pa.Array]:
+        """Lists, null where there is none."""
+        return [pa.array(fields[0].tolist(), type=self.result)]
+
+    def load(self, arrays: Sequence[pa.Array]) -> Fields:
+        """As dumped."""
+        return (objects(arrays[0].to_pylist()),)

@@ -1,0 +1,76 @@
+"""What an aggregate becomes once the types of its columns are known: arithmetic on arrays, one element a group."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+
+from skewless.arrays import Int64Array
+
+Fields: TypeAlias = tuple[np.ndarray[Any, Any], ...]
+"""The state of an aggregate for many groups at once: aligned arrays, one for each number it keeps."""
+
+
+class Kernel(ABC):
+    """Computes one aggregate: partial states from rows, sums of states, and values from states.
+
+    A state is an element of each of the `Fields`; the empty state changes nothing that it is joined with. `join` is
+    associative and commutative up to rounding, so partial states may meet in any order.
+    """
+
+    types: tuple[pa.DataType, ...]
+    """Of the fields, as they travel and are stored."""
+    result: pa.DataType
+    """Of the values."""
+    nullable = True
+    """Whether a value can be null."""
+    inverts = False
+    """Whether `leave` undoes `join` exactly."""
+
+    @abstractmethod
+    def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
+        """The states of `n` groups, from rows whose group is in `groups` (each group has a row)."""
+
+    @abstractmethod
+    def empty(self, n: int) -> Fields:
+        """`n` empty states."""
+
+    @abstractmethod
+    def join(self, a: Fields, b: Fields) -> Fields:
+        """The states of the rows of both, element by element."""
+
+    def leave(self, a: Fields, b: Fields) -> Fields:
+        """The states of the rows of `a` without those of `b`."""
+        raise NotImplementedError(f"{type(self).__name__} does not invert")
+
+    @abstractmethod
+    def finish(self, fields: Fields) -> pa.Array:
+        """The values, of type `result`."""
+
+    def dump(self, fields: Fields) -> list[pa.Array]:
+        """The fields as Arrow arrays of `types`."""
+        return [pa.array(field, type=kind) for field, kind in zip(fields, self.types, strict=True)]
+
+    def load(self, arrays: Sequence[pa.Array]) -> Fields:
+        """The fields that `dump` gave; arrays that may be written to."""
+        return tuple(np.array(array) for array in arrays)
+
+
+def take(fields: Fields, at: Any) -> Fields:
+    """The elements at these places."""
+    return tuple(field[at] for field in fields)
+
+
+def put(fields: Fields, at: Any, values: Fields) -> None:
+    """Replace the elements at these places."""
+    for field, value in zip(fields, values, strict=True):
+        field[at] = value
+
+
+def concat(parts: Sequence[Fields]) -> Fields:
+    """One after the other."""
+    return tuple(np.concatenate(part) for part in zip(*parts, strict=True))

@@ -1,0 +1,45 @@
+"""What `agg` takes: an aggregate by name, not yet bound to the types of its columns."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from typing import ClassVar
+
+import pyarrow as pa
+
+from skewless.aggregate.kernel import Kernel
+from skewless.errors import SkewlessError
+
+TIME = "__skewless_time"
+"""In place of a column: the time of the row, in microseconds since 1970."""
+
+
+class Measure(ABC):
+    """An aggregate over some columns, such as `sum("price")`.
+
+    Parameters
+    ----------
+    columns
+        What it reads.
+    """
+
+    heavy: ClassVar[bool] = False
+    """Whether a row costs enough to be worth moving to an idle worker."""
+
+    def __init__(self, *columns: str) -> None:
+        for column in columns:
+            if not isinstance(column, str):
+                raise SkewlessError(f"{column!r} is not the name of a column; compute it first with df.withColumn")
+        self.columns = columns
+
+    @abstractmethod
+    def bind(self, types: Sequence[pa.DataType]) -> Kernel:
+        """The kernel for columns of these types; a type that cannot be aggregated is refused."""
+
+    def refuse(self, kind: pa.DataType, wanted: str) -> SkewlessError:
+        """The error for a column of the wrong type."""
+        return SkewlessError(f"{self} wants {wanted}, but the column is of type {kind}; cast it or choose another")
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__.lower()}({', '.join(self.columns)})"

@@ -1,0 +1,296 @@
+"""Count, sum, mean, variance and standard deviation."""
+
+from __future__ import annotations
+
+import decimal
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skewless.aggregate import limbs
+from skewless.aggregate.kernel import Fields, Kernel
+from skewless.aggregate.measure import Measure
+from skewless.arrays import Int64Array
+from skewless.errors import SkewlessError
+
+_CONTEXT = decimal.Context(prec=76)
+_EXACT_ROWS = 1 << 20  # so many limbs of 32 bits add up exactly in a double
+_NO_WARNINGS = np.errstate(over="ignore", invalid="ignore")  # sums of doubles may well be infinite or NaN
+
+
+class Count(Measure):
+    """Rows, or rows whose column is not null."""
+
+    def bind(self, types: Sequence[pa.DataType]) -> Kernel:
+        """Any type will do."""
+        return CountKernel()
+
+
+class Sum(Measure):
+    """Sum of what is not null; null where everything is."""
+
+    def bind(self, types: Sequence[pa.DataType]) -> Kernel:
+        """Exact for integers and decimals."""
+        (kind,) = types
+        if pa.types.is_floating(kind):
+            return FloatSumKernel()
+        if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+            return ExactSumKernel(kind)
+        raise self.refuse(kind, "numbers")
+
+
+class Mean(Measure):
+    """Average of what is not null; null where everything is."""
+
+    def bind(self, types: Sequence[pa.DataType]) -> Kernel:
+        """Decimals stay decimals, everything else gives a double."""
+        (kind,) = types
+        if pa.types.is_floating(kind):
+            return FloatMeanKernel()
+        if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
+            return ExactMeanKernel(kind)
+        raise self.refuse(kind, "numbers")
+
+
+class Var(Measure):
+    """Variance of a sample: null for a single value, as in Spark."""
+
+    root = False
+
+    def bind(self, types: Sequence[pa.DataType]) -> Kernel:
+        """Any number, as a double."""
+        (kind,) = types
+        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
+            raise self.refuse(kind, "numbers")
+        return VarKernel(root=self.root)
+
+
+class Std(Var):
+    """Standard deviation of a sample: the root of its variance."""
+
+    root = True
+
+
+class CountKernel(Kernel):
+    """Counts rows, or values that are not null."""
+
+    types = (pa.int64(),)
+    result = pa.int64()
+    nullable = False
+    inverts = True
+
+    def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
+        """Count per group."""
+        for column in columns:
+            if column.null_count:
+                groups = groups[np.asarray(column.is_valid())]
+        return (np.bincount(groups, minlength=n),)
+
+    def empty(self, n: int) -> Fields:
+        """Zeros."""
+        return (np.zeros(n, dtype=np.int64),)
+
+    def join(self, a: Fields, b: Fields) -> Fields:
+        """Add."""
+        return _add(a, b)
+
+    def leave(self, a: Fields, b: Fields) -> Fields:
+        """Subtract."""
+        return _subtract(a, b)
+
+    def finish(self, fields: Fields) -> pa.Array:
+        """The count."""
+        return pa.array(fields[0], type=pa.int64())
+
+
+class FloatSumKernel(Kernel):
+    """Sums doubles; never subtracts, as that would drift."""
+
+    types = (pa.float64(), pa.int64())
+    result: pa.DataType = pa.float64()
+
+    def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
+        """Sum and count per group."""
+        groups, values = _doubles(groups, columns[0])
+        return np.bincount(groups, weights=values, minlength=n), np.bincount(groups, minlength=n)
+
+    def empty(self, n: int) -> Fields:
+        """Zeros."""
+        return np.zeros(n), np.zeros(n, dtype=np.int64)
+
+    @_NO_WARNINGS
+    def join(self, a: Fields, b: Fields) -> Fields:
+        """Add."""
+        return _add(a, b)
+
+    def finish(self, fields: Fields) -> pa.Array:
+        """The sum, or null of nothing."""
+        return pa.array(fields[0], mask=fields[1] == 0)
+
+
+class FloatMeanKernel(FloatSumKernel):
+    """Averages doubles."""
+
+    def finish(self, fields: Fields) -> pa.Array:
+        """The average, or null of nothing."""
+        total, n = fields
+        return pa.array(total / np.maximum(n, 1), mask=n == 0)
+
+
+class ExactSumKernel(Kernel):
+    """Sums integers and decimals by their limbs.
+
+    Parameters
+    ----------
+    kind
+        Of the column.
+    """
+
+    inverts = True
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.kind = kind
+        self.types = (pa.int64(),) * (limbs.limbs_of(kind) + 1)
+        decimals = pa.types.is_decimal(kind)
+        self.result = pa.decimal128(min(38, kind.precision + 10), kind.scale) if decimals else pa.int64()
+
+    def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
+        """Sums of limbs and count per group."""
+        (column,) = columns
+        total = self.empty(n)
+        for start in range(0, len(column), _EXACT_ROWS):
+            rows, part = groups[start : start + _EXACT_ROWS], column.slice(start, _EXACT_ROWS)
+            sums = [np.bincount(rows, weights=limb, minlength=n).astype(np.int64) for limb in limbs.split(part)]
+            seen = rows[np.asarray(part.is_valid())] if part.null_count else rows
+            total = _add(total, (*sums, np.bincount(seen, minlength=n)))
+        return total
+
+    def empty(self, n: int) -> Fields:
+        """Zeros."""
+        return tuple(np.zeros(n, dtype=np.int64) for _ in self.types)
+
+    def join(self, a: Fields, b: Fields) -> Fields:
+        """Add limb by limb."""
+        return _add(a, b)
+
+    def leave(self, a: Fields, b: Fields) -> Fields:
+        """Subtract limb by limb."""
+        return _subtract(a, b)
+
+    def finish(self, fields: Fields) -> pa.Array:
+        """The sum, or null of nothing; one that does not fit is an error, as in Spark's ANSI mode."""
+        *parts, n = fields
+        if pa.types.is_decimal(self.result):
+            return _decimals(limbs.whole(tuple(parts)), n, self.result)
+        total, outside = limbs.whole64(tuple(parts))
+        if outside.any():
+            raise SkewlessError("a sum does not fit into a long; cast the column to decimal(38, 0) to sum it")
+        return pa.array(total, mask=n == 0)
+
+
+class ExactMeanKernel(ExactSumKernel):
+    """Averages integers (as doubles) and decimals (as decimals of four more digits)."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        super().__init__(kind)
+        if pa.types.is_decimal(kind):
+            self.result = _mean_type(kind)
+        else:
+            self.result = pa.float64()
+
+    def finish(self, fields: Fields) -> pa.Array:
+        """The average, or null of nothing."""
+        *parts, n = fields
+        total = limbs.whole(tuple(parts))
+        if not pa.types.is_decimal(self.result):
+            values = [have / max(count, 1) for have, count in zip(total, n.tolist(), strict=True)]
+            return pa.array(values, type=pa.float64(), mask=n == 0)
+        shift = 10 ** (self.result.scale - self.kind.scale)
+        means = [_rounded(have * shift, count) for have, count in zip(total, n.tolist(), strict=True)]
+        return _decimals(means, n, self.result)
+
+
+class VarKernel(Kernel):
+    """Count, mean and sum of squared differences, joined as Chan, Golub and LeVeque do.
+
+    Parameters
+    ----------
+    root
+        Whether to take the root at the end.
+    """
+
+    types = (pa.float64(), pa.float64(), pa.float64())
+    result = pa.float64()
+
+    def __init__(self, *, root: bool) -> None:
+        self.root = root
+
+    @_NO_WARNINGS
+    def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
+        """Two passes over the rows."""
+        groups, values = _doubles(groups, columns[0])
+        count = np.bincount(groups, minlength=n).astype(np.float64)
+        mean = np.bincount(groups, weights=values, minlength=n) / np.maximum(count, 1)
+        return count, mean, np.bincount(groups, weights=(values - mean[groups]) ** 2, minlength=n)
+
+    def empty(self, n: int) -> Fields:
+        """Zeros."""
+        return np.zeros(n), np.zeros(n), np.zeros(n)
+
+    @_NO_WARNINGS
+    def join(self, a: Fields, b: Fields) -> Fields:
+        """Means weighed by counts, and what they differ by added to the squares."""
+        count = a[0] + b[0]
+        apart = b[1] - a[1]
+        share = b[0] / np.maximum(count, 1)
+        # A weight of 0 comes first, as the square alone may overflow.
+        return count, a[1] + apart * share, a[2] + b[2] + a[0] * share * apart * apart
+
+    def finish(self, fields: Fields) -> pa.Array:
+        """The variance or its root, null of fewer than two values."""
+        count, _, squares = fields
+        values = squares / np.maximum(count - 1, 1)
+        return pa.array(np.sqrt(values) if self.root else values, mask=count < 2)
+
+
+def _add(a: Fields, b: Fields) -> Fields:
+    return tuple(x + y for x, y in zip(a, b, strict=True))
+
+
+def _subtract(a: Fields, b: Fields) -> Fields:
+    return tuple(x - y for x, y in zip(a, b, strict=True))
+
+
+def _doubles(groups: Int64Array, column: pa.Array) -> tuple[Int64Array, Any]:
+    """The values that are not null, as doubles, and their groups."""
+    if column.null_count:
+        groups, column = groups[np.asarray(column.is_valid())], column.drop_null()
+    return groups, np.asarray(pc.cast(column, pa.float64(), safe=False))
+
+
+def _decimals(values: list[int], n: Any, kind: pa.DataType) -> pa.Array:
+    """Unscaled values as decimals, null of nothing; one with too many digits is an error, as in Spark's ANSI mode."""
+    most = 10**kind.precision
+    if any(count and abs(value) >= most for value, count in zip(values, n.tolist(), strict=True)):
+        raise SkewlessError(f"a sum or mean does not fit into {kind}; cast the column to one of fewer digits")
+    scaled = [
+        decimal.Decimal(value).scaleb(-kind.scale, _CONTEXT) if count else None
+        for value, count in zip(values, n.tolist(), strict=True)
+    ]
+    return pa.array(scaled, type=kind)
+
+
+def _mean_type(kind: pa.DataType) -> pa.DataType:
+    """Spark's: four more digits before and behind the point, within 38."""
+    return pa.decimal128(min(38, kind.precision + 4), min(38, kind.scale + 4))
+
+
+def _rounded(total: int, count: int) -> int:
+    """The quotient, halves away from zero."""
+    if not count:
+        return 0
+    whole = (2 * abs(total) + count) // (2 * count)
+    return whole if total >= 0 else -whole

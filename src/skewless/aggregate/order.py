@@ -1,0 +1,394 @@
+"""Minimum and maximum, first and last: the value that comes before all others."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+import numpy as np
+import pyarrow as pa
+
+from skewless.aggregate.kernel import Fields, Kernel
+from skewless.aggregate.measure import TIME, Measure
+from skewless.arrays import BoolArray, Int64Array
+
+_TOP_BIT = np.int64(-(1 << 63))
+_OTHER_BITS = np.int64((1 << 63) - 1)
+
+
+class Min(Measure):
+    """Smallest of what is not null; null where everything is.
+
+    The order is Spark's: NaN comes after all other numbers, text is compared by its bytes.
+    """
+
+    largest: ClassVar[bool] = False
+
+    def bind(self, types: Sequence[pa.DataType]) -> Kernel:
+        """Any type that has an order, which nested ones do not."""
+        (kind,) = types
+        if not (is_ranked(kind) or is_ordered(kind)):
+            raise self.refuse(kind, "numbers, text, bytes, dates or times")
+        return ExtremeKernel(values_of(kind), largest=self.largest)
+
+
+class Max(Min):
+    """Largest of what is not null; null where everything is. NaN, if there is one."""
+
+    largest = True
+
+
+class First(Measure):
+    """The value of the earliest row; null where there is none.
+
+    Of several rows with the earliest time the smallest value wins, where null is the smallest of all, as in
+    Spark's order of structs. So the answer does not depend on the order in which rows arrive. Nested values have no
+    order: of those the one whose text comes first wins.
+
+    Parameters
+    ----------
+    column
+        What to take.
+    by
+        What to order by: numbers, dates or timestamps. Rows where it is null are skipped. The time of the row, if not
+        given.
+    ignore_nulls
+        Whether to skip rows whose value is null.
+    """
+
+    last: ClassVar[bool] = False
+
+    def __init__(self, column: str, by: str | None = None, ignore_nulls: bool = False) -> None:
+        super().__init__(column, TIME if by is None else by)
+        self.ignore_nulls = ignore_nulls
+
+    def bind(self, types: Sequence[pa.DataType]) -> Kernel:
+        """Any value, by anything that is like time."""
+        kind, by = types
+        timelike = (pa.types.is_integer, pa.types.is_floating, pa.types.is_date, pa.types.is_timestamp)
+        if not any(is_one(by) for is_one in timelike):
+            raise self.refuse(by, "numbers, dates or timestamps to order by")
+        return EdgeKernel(values_of(kind), last=self.last, ignore_nulls=self.ignore_nulls)
+
+    def __repr__(self) -> str:
+        column, by = self.columns
+        return f"{type(self).__name__.lower()}({column}{'' if by == TIME else f', by={by}'})"
+
+
+class Last(First):
+    """The value of the latest row; null where there is none.
+
+    Of several rows with the latest time the largest value wins, where null is the smallest of all: `first` the other
+    way round, with the same parameters.
+    """
+
+    last = True
+
+
+class Values(ABC):
+    """How the values of a column are held in an array and compared."""
+
+    stored: pa.DataType
+    """As they travel."""
+    kind: pa.DataType
+    """Of the column."""
+
+    @abstractmethod
+    def blank(self, n: int) -> Any:
+        """`n` elements that stand for nothing."""
+
+    @abstractmethod
+    def best(self, groups: Int64Array, n: int, column: pa.Array, *, largest: bool) -> tuple[Any, BoolArray]:
+        """Of each of `n` groups the smallest or largest value that is not null, and whether there is one."""
+
+    @abstractmethod
+    def wins(self, a: Any, b: Any, where: BoolArray, *, largest: bool) -> BoolArray:
+        """Where `a` is the smaller, or the larger, of two; false where `where` is."""
+
+    @abstractmethod
+    def array(self, values: Any, seen: BoolArray) -> pa.Array:
+        """The values in the column's type, null where they are not seen."""
+
+    @abstractmethod
+    def dump(self, values: Any) -> pa.Array:
+        """As an Arrow array of type `stored`."""
+
+    @abstractmethod
+    def load(self, array: pa.Array) -> Any:
+        """What `dump` was given."""
+
+
+class Ranked(Values):
+    """Numbers, times and truths, held as 64-bit integers in the same order."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.kind = kind
+        self.stored = pa.int64()
+
+    def blank(self, n: int) -> Any:
+        """Zeros."""
+        return np.zeros(n, dtype=np.int64)
+
+    def best(self, groups: Int64Array, n: int, column: pa.Array, *, largest: bool) -> tuple[Any, BoolArray]:
+        """By their ranks."""
+        groups, column = drop_nulls(groups, column)
+        return _extremes(groups, n, ranks(column, zeros_differ=True), largest=largest)
+
+    def wins(self, a: Any, b: Any, where: BoolArray, *, largest: bool) -> BoolArray:
+        """By their ranks."""
+        better: BoolArray = where & ((a > b) if largest else (a < b))
+        return better
+
+    def array(self, values: Any, seen: BoolArray) -> pa.Array:
+        """Ranks turned back."""
+        return unranked(values, seen, self.kind)
+
+    def dump(self, values: Any) -> pa.Array:
+        """The ranks."""
+        return pa.array(values, type=pa.int64())
+
+    def load(self, array: pa.Array) -> Any:
+        """The ranks."""
+        return np.array(array)
+
+
+class Objects(Values):
+    """Text, bytes, decimals and nested values, held as Python's."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.kind = kind
+        self.stored = kind
+
+    def blank(self, n: int) -> Any:
+        """Nones."""
+        return np.full(n, None, dtype=object)
+
+    def best(self, groups: Int64Array, n: int, column: pa.Array, *, largest: bool) -> tuple[Any, BoolArray]:
+        """By Arrow if it knows the order, else one by one."""
+        groups, column = drop_nulls(groups, column)
+        values, seen = self.blank(n), np.zeros(n, dtype=bool)
+        if is_ordered(self.kind):
+            function = "max" if largest else "min"
+            best = pa.table({"group": groups, "value": column}).group_by("group").aggregate([("value", function)])
+            at = np.asarray(best["group"])
+            values[at], seen[at] = objects(best[f"value_{function}"].to_pylist()), True
+            return values, seen
+        for group, value in zip(groups.tolist(), column.to_pylist(), strict=True):
+            if not seen[group] or self._before(value, values[group], largest):
+                values[group], seen[group] = value, True
+        return values, seen
+
+    def wins(self, a: Any, b: Any, where: BoolArray, *, largest: bool) -> BoolArray:
+        """One by one."""
+        won = np.zeros(len(a), dtype=bool)
+        for i in np.flatnonzero(where):
+            won[i] = self._before(a[i], b[i], largest)
+        return won
+
+    def array(self, values: Any, seen: BoolArray) -> pa.Array:
+        """Python's values as the column's."""
+        return pa.array(list(np.where(seen, values, None)), type=self.kind)
+
+    def dump(self, values: Any) -> pa.Array:
+        """As the column's type."""
+        return pa.array(values.tolist(), type=self.kind)
+
+    def load(self, array: pa.Array) -> Any:
+        """As Python's values."""
+        return objects(array.to_pylist())
+
+    def _before(self, a: Any, b: Any, largest: bool) -> bool:
+        if not is_ordered(self.kind):
+            a, b = repr(a), repr(b)
+        return bool(a > b if largest else a < b)
+
+
+class ExtremeKernel(Kernel):
+    """Keeps the smallest or the largest value.
+
+    Parameters
+    ----------
+    values
+        How they are held.
+    largest
+        Which of the two.
+    """
+
+    def __init__(self, values: Values, *, largest: bool) -> None:
+        self.values, self.largest = values, largest
+        self.types = (values.stored, pa.bool_())
+        self.result = values.kind
+
+    def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
+        """The best of each group."""
+        return self.values.best(groups, n, columns[0], largest=self.largest)
+
+    def empty(self, n: int) -> Fields:
+        """Nothing seen."""
+        return self.values.blank(n), np.zeros(n, dtype=bool)
+
+    def join(self, a: Fields, b: Fields) -> Fields:
+        """The better one."""
+        (value, seen), (other, other_seen) = a, b
+        wins = self.values.wins(other, value, seen & other_seen, largest=self.largest)
+        return np.where(wins | ~seen, other, value), seen | other_seen
+
+    def finish(self, fields: Fields) -> pa.Array:
+        """The value, or null of nothing."""
+        value, seen = fields
+        return self.values.array(value, seen)
+
+    def dump(self, fields: Fields) -> list[pa.Array]:
+        """Value and whether there is one."""
+        value, seen = fields
+        return [self.values.dump(value), pa.array(seen)]
+
+    def load(self, arrays: Sequence[pa.Array]) -> Fields:
+        """As dumped."""
+        value, seen = arrays
+        return self.values.load(value), np.array(seen)
+
+
+class EdgeKernel(Kernel):
+    """Keeps the value of the earliest or latest row: a time, whether there is one, a value, whether it is null.
+
+    Parameters
+    ----------
+    values
+        How they are held.
+    last
+        Whether to keep the latest.
+    ignore_nulls
+        Whether to skip rows whose value is null.
+    """
+
+    def __init__(self, values: Values, *, last: bool, ignore_nulls: bool) -> None:
+        self.values, self.last, self.ignore_nulls = values, last, ignore_nulls
+        self.types = (pa.int64(), pa.bool_(), values.stored, pa.bool_())
+        self.result = values.kind
+
+    def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
+        """The best time of each group, then the best value of the rows that have it."""
+        column, by = columns
+        keep = np.asarray(by.is_valid())
+        if self.ignore_nulls:
+            keep = keep & np.asarray(column.is_valid())
+        rows = np.flatnonzero(keep)
+        groups, times = groups[rows], ranks(by.take(pa.array(rows)))
+        time, seen = _extremes(groups, n, times, largest=self.last)
+        ties = times == time[groups]
+        groups, column = groups[ties], column.take(pa.array(rows[ties]))
+        value, valid = self.values.best(groups, n, column, largest=self.last)
+        if not self.last:  # a null is the smallest of all
+            valid[groups[~np.asarray(column.is_valid())]] = False
+        return time, seen, value, valid
+
+    def empty(self, n: int) -> Fields:
+        """Nothing seen."""
+        no = np.zeros(n, dtype=bool)
+        return np.zeros(n, dtype=np.int64), no, self.values.blank(n), no.copy()
+
+    def join(self, a: Fields, b: Fields) -> Fields:
+        """The earlier one, or the later one."""
+        (time, seen, value, valid), (other_time, other_seen, other, other_valid) = a, b
+        sooner = other_time > time if self.last else other_time < time
+        tie = seen & other_seen & (other_time == time)
+        null_decides = other_valid & ~valid if self.last else ~other_valid & valid
+        value_decides = self.values.wins(other, value, tie & valid & other_valid, largest=self.last)
+        wins = other_seen & (~seen | sooner | (tie & (null_decides | value_decides)))
+        return tuple(np.where(wins, y, x) for x, y in zip(a, b, strict=True))
+
+    def finish(self, fields: Fields) -> pa.Array:
+        """The value, or null of nothing."""
+        _, seen, value, valid = fields
+        return self.values.array(value, seen & valid)
+
+    def dump(self, fields: Fields) -> list[pa.Array]:
+        """All four."""
+        time, seen, value, valid = fields
+        return [pa.array(time), pa.array(seen), self.values.dump(value), pa.array(valid)]
+
+    def load(self, arrays: Sequence[pa.Array]) -> Fields:
+        """As dumped."""
+        time, seen, value, valid = arrays
+        return np.array(time), np.array(seen), self.values.load(value), np.array(valid)
+
+
+def values_of(kind: pa.DataType) -> Values:
+    """How values of this type are held."""
+    return Ranked(kind) if is_ranked(kind) else Objects(kind)
+
+
+def is_ranked(kind: pa.DataType) -> bool:
+    """Whether a type's values have ranks of 64 bits."""
+    number = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_boolean(kind)
+    return bool(number or (pa.types.is_temporal(kind) and not pa.types.is_interval(kind)))
+
+
+def is_ordered(kind: pa.DataType) -> bool:
+    """Whether Arrow and Python order the values of a type alike."""
+    text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    data = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
+    return bool(text or data or pa.types.is_decimal(kind))
+
+
+def ranks(column: pa.Array, *, zeros_differ: bool = False) -> Int64Array:
+    """Integers that order and differ as the values do, none of which is null; NaN comes last.
+
+    -0.0 and 0.0 are one, unless `zeros_differ`, where the negative one comes first and both can be turned back.
+    """
+    kind = column.type
+    if pa.types.is_temporal(kind):
+        return np.asarray(column.view(_integers(kind))).astype(np.int64)
+    values = np.asarray(column)
+    if values.dtype == np.uint64:
+        return values.view(np.int64) ^ _TOP_BIT
+    if values.dtype.kind != "f":
+        return values.astype(np.int64)
+    doubles = values.astype(np.float64)
+    doubles[np.isnan(doubles)] = np.nan  # of one sign
+    if not zeros_differ:
+        doubles += 0.0  # -0.0 + 0.0 is 0.0
+    bits = doubles.view(np.int64)
+    return np.where(bits < 0, bits ^ _OTHER_BITS, bits)
+
+
+def unranked(values: Int64Array, seen: BoolArray, kind: pa.DataType) -> pa.Array:
+    """The values of these ranks, null where not seen."""
+    if pa.types.is_temporal(kind):
+        stored = _integers(kind)
+        return pa.array(values.astype(stored.to_pandas_dtype()), mask=~seen).view(kind)
+    dtype = np.dtype(kind.to_pandas_dtype())
+    if dtype == np.uint64:
+        values = (values ^ _TOP_BIT).view(np.uint64)
+    elif dtype.kind == "f":
+        values = np.where(values < 0, values ^ _OTHER_BITS, values).view(np.float64)
+    return pa.array(values.astype(dtype), type=kind, mask=~seen)
+
+
+def drop_nulls(groups: Int64Array, column: pa.Array) -> tuple[Int64Array, pa.Array]:
+    """The values that are not null, and their groups."""
+    if not column.null_count:
+        return groups, column
+    return groups[np.asarray(column.is_valid())], column.drop_null()
+
+
+def objects(values: Iterable[Any]) -> Any:
+    """An array of Python objects, whatever they are."""
+    return np.fromiter(values, dtype=object)
+
+
+def _integers(kind: pa.DataType) -> pa.DataType:
+    return pa.int64() if kind.bit_width == 64 else pa.int32()
+
+
+def _extremes(groups: Int64Array, n: int, values: Int64Array, *, largest: bool) -> tuple[Int64Array, BoolArray]:
+    """The smallest or largest of each group, and which groups have one."""
+    limits = np.iinfo(np.int64)
+    best = np.full(n, limits.min if largest else limits.max)
+    (np.maximum if largest else np.minimum).at(best, groups, values)
+    seen = np.zeros(n, dtype=bool)
+    seen[groups] = True
+    best[~seen] = 0
+    return best, seen

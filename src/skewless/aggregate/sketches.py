@@ -1,0 +1,375 @@
+"""Distinct values, quantiles and the most frequent values: close answers in little memory, by Apache DataSketches."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections import Counter
+from collections.abc import Callable, Sequence
+from decimal import Decimal
+from typing import Any, ClassVar
+
+import datasketches  # type: ignore[import-untyped]  # it has no stubs
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from skewless.aggregate.kernel import Fields, Kernel
+from skewless.aggregate.measure import Measure
+from skewless.aggregate.order import drop_nulls, is_ordered, is_ranked, objects, ranks, unranked
+from skewless.arrays import Int64Array
+from skewless.errors import SkewlessError
+
+
+class Distinct(Measure):
+    """Roughly how many different values there are; nulls do not count.
+
+    A HyperLogLog. The standard error is 1.04 / sqrt(2^lg_k) after states were joined, 1.6% for the default, and
+    0.83 / sqrt(2^lg_k) before. Up to some hundred values the answer is exact but for rare collisions.
+
+    Parameters
+    ----------
+    column
+        Numbers, text, bytes, dates or times.
+    lg_k
+        The logarithm of the size of a state, which takes at most 2^lg_k bytes: 4 to 21.
+    """
+
+    heavy: ClassVar[bool] = True
+
+    def __init__(self, column: str, lg_k: int = 12) -> None:
+        super().__init__(column)
+        _check(4 <= lg_k <= 21, f"lg_k is {lg_k}; give distinct a value from 4 to 21")
+        self.lg_k = lg_k
+
+    def bind(self, types: Sequence[pa.DataType]) -> Kernel:
+        """Anything that is not nested."""
+        return DistinctKernel(_items_of(self, *types), self.lg_k)
+
+
+class Quantile(Measure):
+    """Roughly the value below which a share of the values lies; null of nothing. Nulls and NaN are skipped.
+
+    A KLL sketch. The answer is one of the values, and its rank is off by at most 1.33% of the number of values for
+    the default `k`, with a confidence of 99%; the error falls nearly as 1 / k. Up to `k` values it is exact.
+    The sketch tosses coins, so the answers of two runs may differ within the bound. Values are taken as doubles.
+
+    Parameters
+    ----------
+    column
+        Numbers.
+    q
+        Which share, from 0 (the smallest) to 1 (the largest); a list of them gives a list.
+    k
+        The size of a state: 8 to 65535.
+    """
+
+    heavy: ClassVar[bool] = True
+
+    def __init__(self, column: str, q: float | Sequence[float], k: int = 200) -> None:
+        super().__init__(column)
+        shares = [q] if isinstance(q, (int, float)) else list(q)
+        for share in shares:
+            _check(0 <= share <= 1, f"{share} is no quantile; give a share from 0 to 1, such as 0.5 for the median")
+        _check(len(shares) > 0, "quantile got no shares; give at least one, such as 0.5 for the median")
+        _check(8 <= k <= 65535, f"k is {k}; give quantile a value from 8 to 65535")
+        self.shares, self.many, self.k = shares, not isinstance(q, (int, float)), k
+
+    def bind(self, types: Sequence[pa.DataType]) -> Kernel:
+        """Any number, as a double."""
+        (kind,) = types
+        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
+            raise self.refuse(kind, "numbers")
+        return QuantileKernel(self.shares, self.k, many=self.many)
+
+
+class Top(Measure):
+    """Roughly the most frequent values with their counts, most frequent first, ties by value; nulls do not count.
+
+    A frequent items sketch. A count is never too small, and too large by at most 3.5 / 2^lg_max_k of the number of
+    values, 0.34% for the default; every value more frequent than that is known. Up to 0.75 * 2^lg_max_k different
+    values it is exact.
+
+    Parameters
+    ----------
+    column
+        Numbers, text, bytes, dates or times.
+    k
+        How many.
+    lg_max_k
+        The logarithm of how many values a state has room for: 3 to 26.
+    """
+
+    heavy: ClassVar[bool] = True
+
+    def __init__(self, column: str, k: int = 10, lg_max_k: int = 10) -> None:
+        super().__init__(column)
+        _check(3 <= lg_max_k <= 26, f"lg_max_k is {lg_max_k}; give top a value from 3 to 26")
+        room = 3 * 2**lg_max_k // 4
+        _check(1 <= k <= room, f"top cannot give {k} values; ask for 1 to {room}, or raise lg_max_k above {lg_max_k}")
+        self.k, self.lg_max_k = k, lg_max_k
+
+    def bind(self, types: Sequence[pa.DataType]) -> Kernel:
+        """Anything that is not nested."""
+        return TopKernel(_items_of(self, *types), self.k, self.lg_max_k)
+
+
+class Items:
+    """A column's values as integers or text, which sketches take: what is equal in Spark is equal here.
+
+    Parameters
+    ----------
+    kind
+        Of the column.
+    """
+
+    def __init__(self, kind: pa.DataType) -> None:
+        self.kind = kind
+
+    def read(self, column: pa.Array) -> list[Any]:
+        """Integers for what has a rank, else text."""
+        if is_ranked(self.kind):
+            return list(ranks(column).tolist())
+        values: list[Any] = column.to_pylist()
+        if pa.types.is_decimal(self.kind):
+            return [str(value) for value in values]
+        return [value.hex() if isinstance(value, bytes) else value for value in values]
+
+    def key(self, text: str) -> Any:
+        """The value that `str` of an item stands for, in a form that can be ordered."""
+        return self._parse()(text)
+
+    def write(self, keys: list[Any]) -> pa.Array:
+        """What `key` gave in the column's type."""
+        if is_ranked(self.kind):
+            return unranked(np.array(keys, dtype=np.int64), np.ones(len(keys), dtype=bool), self.kind)
+        return pa.array(keys, type=self.kind)
+
+    def _parse(self) -> Callable[[str], Any]:
+        if is_ranked(self.kind):
+            return int
+        if pa.types.is_decimal(self.kind):
+            return Decimal
+        return str if pa.types.is_string(self.kind) or pa.types.is_large_string(self.kind) else bytes.fromhex
+
+
+class SketchKernel(Kernel):
+    """Keeps a sketch for each group, None before the first value. Sketches are never changed once they are made."""
+
+    types = (pa.binary(),)
+
+    @abstractmethod
+    def sketch(self, values: Any) -> Any:
+        """A sketch of some rows of what `read` gave."""
+
+    @abstractmethod
+    def merged(self, a: Any, b: Any) -> Any:
+        """A new sketch of the values of both."""
+
+    @abstractmethod
+    def read(self, column: pa.Array) -> Any:
+        """The values that are not null, in a form that can be sliced and that `sketch` takes."""
+
+    @abstractmethod
+    def pack(self, sketch: Any) -> bytes:
+        """As bytes."""
+
+    @abstractmethod
+    def unpack(self, packed: bytes) -> Any:
+        """From bytes."""
+
+    def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
+        """Sorts the rows by group and makes a sketch of each."""
+        groups, column = drop_nulls(groups, columns[0])
+        order = np.argsort(groups, kind="stable")
+        values = self.read(column.take(pa.array(order)))
+        counts = np.bincount(groups, minlength=n)
+        ends = np.cumsum(counts)
+        bounds = zip((ends - counts).tolist(), ends.tolist(), strict=True)
+        return (objects(self.sketch(values[i:j]) if i < j else None for i, j in bounds),)
+
+    def empty(self, n: int) -> Fields:
+        """No sketches."""
+        return (np.full(n, None, dtype=object),)
+
+    def join(self, a: Fields, b: Fields) -> Fields:
+        """New sketches where both have one."""
+        pairs = zip(a[0], b[0], strict=True)
+        return (objects(y if x is None else x if y is None else self.merged(x, y) for x, y in pairs),)
+
+    def dump(self, fields: Fields) -> list[pa.Array]:
+        """Packed."""
+        packed = [None if sketch is None else self.pack(sketch) for sketch in fields[0]]
+        return [pa.array(packed, type=pa.binary())]
+
+    def load(self, arrays: Sequence[pa.Array]) -> Fields:
+        """Unpacked."""
+        return (objects(None if packed is None else self.unpack(packed) for packed in arrays[0].to_pylist()),)
+
+
+class DistinctKernel(SketchKernel):
+    """Estimates how many different values there are.
+
+    Parameters
+    ----------
+    items
+        How the column's values are read.
+    lg_k
+        The logarithm of the size of a sketch.
+    """
+
+    result = pa.int64()
+
+    def __init__(self, items: Items, lg_k: int) -> None:
+        self.items, self.lg_k = items, lg_k
+
+    def read(self, column: pa.Array) -> Any:
+        """As items."""
+        return self.items.read(column)
+
+    def sketch(self, values: Any) -> Any:
+        """Each different value once."""
+        sketch = datasketches.hll_sketch(self.lg_k)
+        for value in set(values):
+            sketch.update(value if isinstance(value, int) else f"={value}")  # it would overlook an empty text
+        return sketch
+
+    def merged(self, a: Any, b: Any) -> Any:
+        """The union."""
+        union = datasketches.hll_union(self.lg_k)
+        union.update(a)
+        union.update(b)
+        return union.get_result(datasketches.HLL_8)
+
+    def pack(self, sketch: Any) -> bytes:
+        """Compact."""
+        return bytes(sketch.serialize_compact())
+
+    def unpack(self, packed: bytes) -> Any:
+        """From compact."""
+        return datasketches.hll_sketch.deserialize(packed)
+
+    def finish(self, fields: Fields) -> pa.Array:
+        """The nearest whole number, 0 of nothing."""
+        estimates = [0 if sketch is None else round(sketch.get_estimate()) for sketch in fields[0]]
+        return pa.array(estimates, type=pa.int64())
+
+
+class QuantileKernel(SketchKernel):
+    """Estimates quantiles.
+
+    Parameters
+    ----------
+    shares
+        Which ones.
+    k
+        The size of a sketch.
+    many
+        Whether to give a list.
+    """
+
+    def __init__(self, shares: list[float], k: int, *, many: bool) -> None:
+        self.shares, self.k, self.many = shares, k, many
+        self.result = pa.list_(pa.float64()) if many else pa.float64()
+
+    def read(self, column: pa.Array) -> Any:
+        """As doubles; a copy, as the sketch takes no array that is read-only."""
+        return np.array(pc.cast(column, pa.float64(), safe=False))
+
+    def sketch(self, values: Any) -> Any:
+        """All values at once; None if all of them are NaN."""
+        sketch = datasketches.kll_doubles_sketch(self.k)
+        sketch.update(values)
+        return None if sketch.is_empty() else sketch
+
+    def merged(self, a: Any, b: Any) -> Any:
+        """One after the other into a third."""
+        both = datasketches.kll_doubles_sketch(self.k)
+        both.merge(a)
+        both.merge(b)
+        return both
+
+    def pack(self, sketch: Any) -> bytes:
+        """As it is."""
+        return bytes(sketch.serialize())
+
+    def unpack(self, packed: bytes) -> Any:
+        """As it was."""
+        return datasketches.kll_doubles_sketch.deserialize(packed)
+
+    def finish(self, fields: Fields) -> pa.Array:
+        """The smallest value with at least that share of the values up to it."""
+        values = [None if sketch is None else sketch.get_quantiles(self.shares, True) for sketch in fields[0]]
+        if not self.many:
+            values = [value and value[0] for value in values]
+        return pa.array(values, type=self.result)
+
+
+class TopKernel(SketchKernel):
+    """Estimates which values are most frequent.
+
+    Parameters
+    ----------
+    items
+        How the column's values are read.
+    k
+        How many to give.
+    lg_max_k
+        The logarithm of how many values a sketch has room for.
+    """
+
+    def __init__(self, items: Items, k: int, lg_max_k: int) -> None:
+        self.items, self.k, self.lg_max_k = items, k, lg_max_k
+        self.result = pa.list_(pa.struct([("item", items.kind), ("count", pa.int64())]))
+
+    def read(self, column: pa.Array) -> Any:
+        """As items."""
+        return self.items.read(column)
+
+    def sketch(self, values: Any) -> Any:
+        """Each different value with its count."""
+        sketch = datasketches.frequent_strings_sketch(self.lg_max_k)
+        for value, count in Counter(values).items():
+            sketch.update(str(value), count)
+        return sketch
+
+    def merged(self, a: Any, b: Any) -> Any:
+        """One after the other into a third."""
+        both = datasketches.frequent_strings_sketch(self.lg_max_k)
+        both.merge(a)
+        both.merge(b)
+        return both
+
+    def pack(self, sketch: Any) -> bytes:
+        """As it is."""
+        return bytes(sketch.serialize())
+
+    def unpack(self, packed: bytes) -> Any:
+        """As it was."""
+        return datasketches.frequent_strings_sketch.deserialize(packed)
+
+    def finish(self, fields: Fields) -> pa.Array:
+        """Values and counts, most frequent first; an empty list of nothing."""
+        tops = [self._top(sketch) for sketch in fields[0]]
+        ends = np.cumsum([0, *(len(top) for top in tops)], dtype=np.int32)
+        item = self.items.write([key for top in tops for _, key in top])
+        count = pa.array([-below for top in tops for below, _ in top], type=pa.int64())
+        pairs = pa.StructArray.from_arrays([item, count], fields=list(self.result.value_type))
+        return pa.ListArray.from_arrays(pa.array(ends), pairs, type=self.result)
+
+    def _top(self, sketch: Any) -> list[tuple[int, Any]]:
+        """The counts below zero and the keys, in order."""
+        if sketch is None:
+            return []
+        known = sketch.get_frequent_items(datasketches.frequent_items_error_type.NO_FALSE_NEGATIVES)
+        return sorted((-count, self.items.key(text)) for text, count, *_ in known)[: self.k]
+
+
+def _items_of(measure: Measure, kind: pa.DataType) -> Items:
+    if not (is_ranked(kind) or is_ordered(kind)):
+        raise measure.refuse(kind, "numbers, text, bytes, dates or times")
+    return Items(kind)
+
+
+def _check(holds: bool, message: str) -> None:
+    if not holds:
+        raise SkewlessError(message)

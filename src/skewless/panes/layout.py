@@ -1,0 +1,27 @@
+"""What an owner must know of its query."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from skewless.aggregate.kernel import Kernel
+from skewless.panes.spec import WindowSpec
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Windows, the types of the key columns, what to aggregate, and whether to give changes or closed windows."""
+
+    spec: WindowSpec
+    keys: tuple[pa.DataType, ...]
+    kernels: tuple[Kernel, ...]
+    updating: bool = False
+
+    @property
+    def mark(self) -> str:
+        """Names everything that stored state depends on."""
+        fields = [[type(kernel).__name__, *map(str, kernel.types)] for kernel in self.kernels]
+        return json.dumps([self.spec.size, self.spec.slide, [str(kind) for kind in self.keys], fields, self.updating])

@@ -1,0 +1,179 @@
+"""Windows on real streaming queries, row for row against Spark's own `groupBy(window(...))`."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Callable
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import skewless as sk
+from skewless.stream import WindowedStream
+
+START = datetime(2026, 3, 29, 0, 59, 30, tzinfo=timezone.utc)
+SCHEMA = pa.schema(
+    [
+        ("ts", pa.timestamp("us", tz="UTC")),
+        ("user id", pa.string()),
+        ("shop.no", pa.int32()),
+        ("i", pa.int64()),
+        ("x", pa.float64()),
+        ("d", pa.decimal128(30, 2)),
+        ("when", pa.timestamp("us", tz="UTC")),
+        ("s", pa.string()),
+    ]
+)
+KEYS = ("user id", "shop.no")
+
+
+def rows_of(random: random.Random, batches: int, rows: int) -> list[pa.Table]:
+    """Micro-batches with late rows, gaps, equal times, nulls, and hot keys that change."""
+    clock, tables = 0.0, []
+    for batch in range(batches):
+        hot = f"hot{batch // 3}"
+        records = []
+        for _ in range(random.randint(1, rows)):
+            clock += random.choice([0, 0, 0.1, 1, 2.5])
+            if random.random() < 0.01:
+                clock += 500
+            late = random.choice([0, 0, 0, 1, 4, 12, 40, 90])
+            user = random.choice([hot, hot, hot, "a", "b", None, "", f"u{random.randint(0, 50)}"])
+            number = random.randint(-(2**40), 2**40)
+            records.append(
+                {
+                    "ts": None if random.random() < 0.02 else START + timedelta(seconds=clock - late),
+                    "user id": user,
+                    "shop.no": random.choice([1, 1, 2, None]),
+                    "i": random.choice([None, number, 1]),
+                    "x": random.choice([None, number / 7, 0.5]),
+                    "d": random.choice([None, Decimal(number * 10**9).scaleb(-2), Decimal("0.01")]),
+                    "when": START + timedelta(microseconds=number),
+                    "s": random.choice([None, "", "zeta", f"s{number}"]),
+                }
+            )
+        tables.append(pa.Table.from_pylist(records, schema=SCHEMA))
+    return tables
+
+
+def stream_of(spark: SparkSession, tables: list[pa.Table], folder: Path) -> DataFrame:
+    """A micro-batch for each table."""
+    folder.mkdir(parents=True)
+    for i, table in enumerate(tables):
+        path = folder / f"{i:03d}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_000_000 + i, 1_000_000 + i))
+    schema = spark.read.parquet(str(folder)).schema
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def results(df: DataFrame, folder: Path, mode: str = "append") -> list[tuple[int, tuple[Any, ...]]]:
+    """All rows that the query gives, with the number of their micro-batch."""
+    found: list[tuple[int, tuple[Any, ...]]] = []
+
+    def each(batch: DataFrame, number: int) -> None:
+        for row in batch.collect():
+            window, *rest = row
+            found.append((number, (window["start"], window["end"], *rest)))
+
+    writer = df.writeStream.foreachBatch(each).option("checkpointLocation", str(folder / "checkpoint"))
+    writer.outputMode(mode).trigger(availableNow=True).start().awaitTermination()
+    return sorted(found, key=repr)
+
+
+def shape(df: DataFrame) -> list[tuple[str, str]]:
+    return [(field.name, field.dataType.simpleString()) for field in df.schema]
+
+
+def assert_same(got: list[tuple[int, tuple[Any, ...]]], wanted: list[tuple[int, tuple[Any, ...]]]) -> None:
+    def exact(value: Any) -> Any:
+        return "float" if isinstance(value, float) else value
+
+    def order(row: tuple[int, tuple[Any, ...]]) -> str:
+        return repr((row[0], row[1][:4]))
+
+    got, wanted = sorted(got, key=order), sorted(wanted, key=order)
+    assert [(b, tuple(map(exact, row))) for b, row in got] == [(b, tuple(map(exact, row))) for b, row in wanted]
+    for (_, mine), (_, theirs) in zip(got, wanted, strict=True):
+        for a, b in zip(mine, theirs, strict=True):
+            if isinstance(a, float):
+                assert a == pytest.approx(b, rel=1e-9, abs=1e-9)
+
+
+def exact_aggregates() -> dict[str, Any]:
+    return {
+        "n": sk.count(),
+        "some": sk.count("s"),
+        "total": sk.sum("i"),
+        "money": sk.sum("d"),
+        "rough": sk.sum("x"),
+        "least": sk.min("i"),
+        "most": sk.max("when"),
+        "word": sk.min("s"),
+        "avg": sk.mean("x"),
+        "price": sk.mean("d"),
+        "spread": sk.std("x"),
+    }
+
+
+def sparks_own() -> list[Any]:
+    return [
+        F.count(F.lit(1)).alias("n"),
+        F.count("s").alias("some"),
+        F.sum("i").alias("total"),
+        F.sum("d").alias("money"),
+        F.sum("x").alias("rough"),
+        F.min("i").alias("least"),
+        F.max("when").alias("most"),
+        F.min("s").alias("word"),
+        F.avg("x").alias("avg"),
+        F.avg("d").alias("price"),
+        F.stddev("x").alias("spread"),
+    ]
+
+
+def windowed(df: DataFrame, strategy: str, size: str, slide: str | None, **more: str) -> WindowedStream:
+    return sk.keyed(df, *KEYS, workers=3, strategy=strategy).window("ts", size, slide, watermark="10 seconds", **more)
+
+
+def own(df: DataFrame, size: str, slide: str | None) -> DataFrame:
+    watched = df.withWatermark("ts", "10 seconds")
+    return watched.groupBy(F.window("ts", size, slide), "`user id`", "`shop.no`").agg(*sparks_own())
+
+
+@pytest.fixture
+def fresh(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
+    return lambda: tmp_path_factory.mktemp("stream")
+
+
+@pytest.mark.parametrize("strategy", ["local", "dalton"])
+@settings(max_examples=2, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(seed=st.integers(0, 2**32), size=st.sampled_from([("60 seconds", "10 seconds"), ("1 minute", "25 seconds")]))
+def test_a_stream_gives_sparks_own_rows(
+    spark: SparkSession, fresh: Callable[[], Path], strategy: str, seed: int, size: tuple[str, str]
+) -> None:
+    tables, folder = rows_of(random.Random(seed), 6, 60), fresh()
+    df = stream_of(spark, tables, folder / "in")
+    theirs = own(df, *size)
+    mine = windowed(df, strategy, *size).agg(**exact_aggregates())
+    assert shape(mine) == shape(theirs)
+    assert_same(results(mine, folder / "mine"), results(theirs, folder / "theirs"))
+
+
+@pytest.mark.parametrize("strategy", ["local", "hash"])
+def test_update_mode_gives_sparks_own_rows(spark: SparkSession, fresh: Callable[[], Path], strategy: str) -> None:
+    tables, folder = rows_of(random.Random(7), 6, 60), fresh()
+    df = stream_of(spark, tables, folder / "in")
+    theirs = own(df, "40 seconds", "10 seconds")
+    mine = windowed(df, strategy, "40 seconds", "10 seconds", output="update").agg(**exact_aggregates())
+    assert_same(results(mine, folder / "mine", "update"), results(theirs, folder / "theirs", "update"))
