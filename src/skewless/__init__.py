@@ -1,5 +1,8 @@
 """skewless keeps keyed streams balanced: which worker gets this row?"""
 
+# ruff: noqa: A004
+# Aggregates carry the names that SQL and Spark gave them, and are meant to be used as `sk.sum`.
+
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -1,17 +1,19 @@
-"""The command line: `skewless compare`."""
+"""The command line: `skewless compare`, `skewless run`."""
 
 from __future__ import annotations
 
 import json as to_json
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Annotated
 
 import typer
 from rich.console import Console
+from rich.live import Live
 from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.text import Text
 
 from skewless import __version__
 from skewless.errors import SkewlessError
@@ -69,6 +71,41 @@ def compare(
     console = Console() if sys.stdout.isatty() else Console(width=100)
     console.print(comparison_table(comparison))
     console.print(verdict_sentence(comparison), highlight=False, soft_wrap=True)
+
+
+@app.command()
+def run(file: Annotated[Path, typer.Argument(help="A job in TOML: source, key, window, aggregates, sink.")]) -> None:
+    """Run the job in a file until it ends, or until Ctrl-C."""
+    from skewless.job import read
+
+    with _errors_in_one_line():
+        job = read(file)
+    # Not before the job is known to be right: loading Spark takes seconds.
+    from skewless.job.run import JobFailed, place_of
+    from skewless.job.run import run as run_job
+
+    # The console sink prints to the same terminal, which would tear a line that updates.
+    with _errors_in_one_line(), _shown(updating=sys.stdout.isatty() and job.sink.format != "console") as show:
+        try:
+            outcome = run_job(job, show)
+        except JobFailed as error:
+            typer.echo(f"skewless: {error}", err=True)
+            raise typer.Exit(1) from error
+    place = place_of(job)
+    where = f"; the result is in {place}" if place else ""
+    typer.echo(f"{'stopped: ' if outcome.stopped else ''}{outcome.rows:,} rows in {outcome.seconds:.1f} s{where}")
+    if outcome.stopped and job.sink.checkpoint:
+        typer.echo(f"Run it again to go on from the checkpoint in {job.sink.checkpoint}.")
+
+
+@contextmanager
+def _shown(*, updating: bool) -> Iterator[Callable[[str], None]]:
+    """Shows lines: each in place of the last on a terminal, one below the other in a pipe."""
+    if not updating:
+        yield typer.echo
+        return
+    with Live(console=Console(), auto_refresh=False) as live:
+        yield lambda line: live.update(Text(line, no_wrap=True, overflow="ellipsis"), refresh=True)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skewless.arrays import Bool, Int, Int32Array, Int64Array
+from skewless.arrays import Bool, BoolArray, Int, Int32Array, Int64Array
 from skewless.errors import SkewlessError
 from skewless.hashing import SEED, pmod, xxhash64_long
 from skewless.home import homes
@@ -130,6 +130,15 @@ class Policy:
         if self.tail == "shuffle":
             return np.arange(self.workers, dtype=np.int32)
         return homes(np.array([key], dtype=np.int64), self.workers)
+
+    @property
+    def split(self) -> Int64Array:
+        """The keys that have lanes to several workers."""
+        if not len(self):
+            return self.keys
+        apart: BoolArray = self.lanes[self.offsets[:-1]] != self.lanes[self.offsets[1:] - 1]
+        found: Int64Array = self.keys[apart]
+        return found
 
     def with_version(self, version: int) -> Policy:
         """The same lanes under another version."""

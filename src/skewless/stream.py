@@ -16,7 +16,8 @@ from skewless.errors import SkewlessError
 from skewless.interval import microseconds
 from skewless.panes import WindowSpec
 from skewless.policy import Policy
-from skewless.spark.loop import Loop, histogram_of, observed
+from skewless.spark.loop import Loop, exact_histogram, histogram_of, observed
+from skewless.spark.monitor import Monitor
 from skewless.spark.native import natives
 from skewless.spark.plan import Aggregation, Windowing, check_time, delay_of, shuffle_partitions
 from skewless.spark.policy_file import PolicyFile, policy_frame
@@ -75,6 +76,8 @@ class KeyedStream:
         self._asked = strategy
         self._splitter = strategy if isinstance(strategy, Splitter) else None
         self._loop: Loop | None = None
+        self._monitor: Monitor | None = None
+        self._policy = Policy.of(workers)
         self._runs: tuple[str, str] | None = None  # the strategy that runs, and why
         if isinstance(strategy, str) and strategy in split.NAMES:
             self._splitter = split.make(strategy, workers)
@@ -89,7 +92,19 @@ class KeyedStream:
     @property
     def policy(self) -> Policy:
         """The policy that routes right now."""
-        return self._loop.policy if self._loop else Policy.of(self.workers)
+        return self._loop.policy if self._loop else self._policy
+
+    @property
+    def loads(self) -> dict[int, int]:
+        """Rows that each worker combined in the last micro-batch of a windowed query; empty before that."""
+        return self._monitor.loads if self._monitor else {}
+
+    @property
+    def imbalance(self) -> float | None:
+        """Rows of the busiest worker over the average, in that micro-batch; None before it."""
+        loads = self.loads
+        workers = max(len(loads), self.workers if self._loop else 0)
+        return max(loads.values()) * workers / sum(loads.values()) if loads else None
 
     def await_learned(self, batches: int, timeout: float = 60.0) -> bool:
         """Wait until the query has learned from so many micro-batches; false if that takes over `timeout` seconds.
@@ -107,7 +122,7 @@ class KeyedStream:
         if self._asked in ("local", "spark"):
             raise SkewlessError(f"strategy {self._asked!r} moves no rows; to repartition choose 'auto' or a splitter")
         self._runs = self._routing("it balances hot keys with the fewest fragments")
-        return self._routed(with_key(self.df, self.keys), keep=False)
+        return exchange(self._routed(with_key(self.df, self.keys)).drop(KEY), self.workers)
 
     def window(
         self, time: str, size: str, slide: str | None = None, watermark: str | None = None, output: str = "append"
@@ -190,11 +205,17 @@ class KeyedStream:
         if strategy == "spark":
             assert spark is not None  # or it was not chosen
             return spark()
+        session, loads = aggregation.df.sparkSession, f"{self.name}-loads"
         if aggregation.df.isStreaming:
-            prepare(aggregation.df.sparkSession)
+            prepare(session)
+            if self._monitor is None:
+                self._monitor = Monitor(loads)
+                session.streams.addListener(self._monitor)
         if strategy == "local":
-            return aggregation.run(lambda rows: rows)
-        return aggregation.run(lambda rows: self._routed(rows, keep=True))
+            return aggregation.run(aggregation.rows(), loads)
+        rows = exchange(self._routed(aggregation.rows()), self.workers)
+        blocks = isinstance(self.splitter, split.Prompt) and not aggregation.df.isStreaming
+        return aggregation.run(rows, loads, tuple(self._policy.split.tolist()) if blocks else None)
 
     def _choose(self, aggregation: Aggregation, *, native: bool, tumbling: bool) -> tuple[str, str]:
         if self._asked == "spark":
@@ -217,20 +238,30 @@ class KeyedStream:
         reason = f"because {why}" if self._asked == "auto" else "as asked"
         return self.splitter.name, f"{reason}, {how}"
 
-    def _routed(self, rows: DataFrame, *, keep: bool) -> DataFrame:
-        """Rows that have their `KEY`, each sent to its worker; the hash stays if the rows are to keep it."""
-        shuffle = isinstance(self.splitter, split.Shuffle)
+    def _learning(self, rows: DataFrame) -> DataFrame:
+        """Rows of a stream that have their `KEY`, with the worker that the policy of the moment gives them."""
         spark = self.df.sparkSession
-        if self.df.isStreaming:
-            if self._loop is None:
-                self._loop = Loop(self.name, self.splitter, PolicyFile.for_session(spark))
-                spark.streams.addListener(self._loop)
-            routed = with_worker(self._loop.measure(rows), self._loop.file.read(spark), self.workers, shuffle=shuffle)
+        if self._loop is None:
+            self._loop = Loop(self.name, self.splitter, PolicyFile.for_session(spark))
+            spark.streams.addListener(self._loop)
+        return with_worker(self._loop.measure(rows), self._loop.file.read(spark), self.workers, shuffle=self._shuffles)
+
+    def _planned(self, rows: DataFrame) -> DataFrame:
+        """Rows of a batch that have their `KEY`, counted once, with the worker of the policy for just these counts."""
+        if isinstance(self.splitter, split.Prompt):
+            histogram = exact_histogram(rows)
         else:
             histogram = histogram_of(rows.agg(*observed(self.workers)).collect()[0])
-            policy = Policy.of(self.workers) if histogram is None else self.splitter.plan(histogram)
-            routed = with_worker(rows, policy_frame(spark, policy), self.workers, shuffle=shuffle)
-        return exchange(routed if keep else routed.drop(KEY), self.workers)
+        self._policy = Policy.of(self.workers) if histogram is None else self.splitter.plan(histogram)
+        frame = policy_frame(self.df.sparkSession, self._policy)
+        return with_worker(rows, frame, self.workers, shuffle=self._shuffles)
+
+    def _routed(self, rows: DataFrame) -> DataFrame:
+        return self._learning(rows) if self.df.isStreaming else self._planned(rows)
+
+    @property
+    def _shuffles(self) -> bool:
+        return isinstance(self.splitter, split.Shuffle)
 
 
 class WindowedStream:

@@ -19,6 +19,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
+from skewless import split
 from skewless.stream import WindowedStream
 
 START = datetime(2026, 3, 29, 0, 59, 30, tzinfo=timezone.utc)
@@ -177,3 +178,30 @@ def test_update_mode_gives_sparks_own_rows(spark: SparkSession, fresh: Callable[
     theirs = own(df, "40 seconds", "10 seconds")
     mine = windowed(df, strategy, "40 seconds", "10 seconds", output="update").agg(**exact_aggregates())
     assert_same(results(mine, folder / "mine", "update"), results(theirs, folder / "theirs", "update"))
+
+
+def batch_of(spark: SparkSession, tables: list[pa.Table]) -> DataFrame:
+    return spark.createDataFrame(pa.concat_tables(tables))
+
+
+def collected(df: DataFrame) -> list[tuple[int, tuple[Any, ...]]]:
+    return [(0, (row[0]["start"], row[0]["end"], *row[1:])) for row in df.collect()]
+
+
+@pytest.mark.parametrize("strategy", ["auto", "local", "spark", *split.NAMES])
+def test_a_batch_gives_sparks_own_rows_by_every_strategy(spark: SparkSession, strategy: str) -> None:
+    df = batch_of(spark, rows_of(random.Random(strategy), 6, 100))
+    theirs = df.groupBy(F.window("ts", "1 minute", "15 seconds"), "`user id`", "`shop.no`").agg(*sparks_own())
+    mine = sk.keyed(df, *KEYS, workers=3, strategy=strategy).window("ts", "1 minute", "15 seconds")
+    result = mine.agg(**exact_aggregates())
+    assert shape(result) == shape(theirs)
+    assert_same(collected(result), collected(theirs))
+
+
+@pytest.mark.parametrize("strategy", ["auto", "local", "dalton", "prompt"])
+def test_a_batch_without_windows_has_a_row_for_each_key(spark: SparkSession, strategy: str) -> None:
+    df = batch_of(spark, rows_of(random.Random(1), 4, 100))
+    theirs = df.groupBy("`user id`", "`shop.no`").agg(*sparks_own())
+    mine = sk.keyed(df, *KEYS, workers=3, strategy=strategy).agg(**exact_aggregates())
+    assert shape(mine) == shape(theirs)
+    assert_same([(0, tuple(row)) for row in mine.collect()], [(0, tuple(row)) for row in theirs.collect()])

@@ -34,6 +34,8 @@ class CollectKernel(Kernel):
         Of the column.
     """
 
+    nullable = False
+
     def __init__(self, kind: pa.DataType) -> None:
         self.result = pa.list_(kind)
         self.types = (self.result,)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 from decimal import Decimal
 from typing import Any, ClassVar
 
-import datasketches  # type: ignore[import-untyped]  # it has no stubs
+import datasketches
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -218,6 +218,7 @@ class DistinctKernel(SketchKernel):
     """
 
     result = pa.int64()
+    nullable = False
 
     def __init__(self, items: Items, lg_k: int) -> None:
         self.items, self.lg_k = items, lg_k
@@ -317,6 +318,8 @@ class TopKernel(SketchKernel):
         The logarithm of how many values a sketch has room for.
     """
 
+    nullable = False
+
     def __init__(self, items: Items, k: int, lg_max_k: int) -> None:
         self.items, self.k, self.lg_max_k = items, k, lg_max_k
         self.result = pa.list_(pa.struct([("item", items.kind), ("count", pa.int64())]))
@@ -361,7 +364,9 @@ class TopKernel(SketchKernel):
         if sketch is None:
             return []
         known = sketch.get_frequent_items(datasketches.frequent_items_error_type.NO_FALSE_NEGATIVES)
-        return sorted((-count, self.items.key(text)) for text, count, *_ in known)[: self.k]
+        counts = sorted((count for _, count, *_ in known), reverse=True)
+        least = counts[min(self.k, len(counts)) - 1]  # most values are below it, and need not be parsed
+        return sorted((-count, self.items.key(text)) for text, count, *_ in known if count >= least)[: self.k]
 
 
 def _items_of(measure: Measure, kind: pa.DataType) -> Items:

@@ -211,6 +211,8 @@ class Pool:
     def add(self, rows: pa.Table) -> Int64Array:
         """The numbers of these rows from now on."""
         ids = np.arange(self.size, self.size + rows.num_rows)
+        if not rows.num_rows:
+            return ids
         self.size += rows.num_rows
         self.chunks.append(rows.combine_chunks())
         # Each chunk has twice the rows of the next: so they stay few, and a row is seldom copied.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import bisect
 import itertools
 import json
 from collections.abc import Iterator, Sequence
@@ -16,6 +15,7 @@ from skewless.errors import SkewlessError
 from skewless.panes import blob
 from skewless.panes.layout import Layout
 from skewless.panes.output import Output
+from skewless.panes.pages import Pages
 from skewless.panes.pane import Pane
 from skewless.panes.partials import FIRST_KEY, merged
 from skewless.panes.slots import Slots
@@ -24,7 +24,6 @@ from skewless.panes.sweep import Sweep
 from skewless.panes.updates import changes
 
 _SUMMARY = "summary"
-_PANE = "pane/{}"
 
 
 class Owner:
@@ -48,11 +47,7 @@ class Owner:
         self._sweep = Sweep(self._swept, 0)
         self._next: int | None = None
         """The first window that is not closed; None before any watermark."""
-        self._numbers: list[int] = []
-        """Of the panes there are, ascending."""
-        self._panes: dict[int, Pane] = {}
-        self._changed: set[int] = set()
-        self._dropped: set[int] = set()
+        self._panes = Pages(self.kernels, self.spec, store)
         self._touched: dict[int, Int64Array] = {}
         data = store.get(_SUMMARY) if store else None
         if store and data is not None:
@@ -114,8 +109,8 @@ class Owner:
                 }
             )
             start, stop = self.spec.panes(windows[0])[0], self.spec.panes(windows[-1])[1]
-            near = self._numbers[bisect.bisect_left(self._numbers, start) : bisect.bisect_left(self._numbers, stop)]
-            panes = {number: self._pane(number) for number in near}
+            near = self._panes.numbers[self._panes.before(start) : self._panes.before(stop)]
+            panes = {number: self._panes[number] for number in near}
             yield from changes(self._layout, self._slots, panes, self._touched, windows)
         self._touched = {}
         if watermark is not None:
@@ -125,10 +120,7 @@ class Owner:
         """Write to the store what changed."""
         store = self._store
         assert store is not None  # an owner without a store is not asked to
-        for number in sorted(self._changed):
-            store.put(_PANE.format(number), self._panes[number].dump(self.kernels))
-        for number in sorted(self._dropped):
-            store.drop(_PANE.format(number))
+        self._panes.save()
         columns = [pa.array(self._slots.uses), pa.array(self._sweep.panes)]
         for kernel, front, back in zip(self._swept, self._sweep.front, self._sweep.back, strict=True):
             columns += kernel.dump(back)
@@ -137,11 +129,10 @@ class Owner:
             "mark": self._layout.mark,
             "next": self._next,
             "turned": self._sweep.turned,
-            "panes": self._numbers,
+            "panes": self._panes.numbers,
             "chunks": self._slots.save(store),
         }
         store.put(_SUMMARY, blob.dump(columns, {"notes": json.dumps(notes)}))
-        self._changed, self._dropped = set(), set()
 
     def _load(self, data: bytes, store: Store) -> None:
         batch = blob.load(data)
@@ -163,7 +154,7 @@ class Owner:
             if not kernel.inverts:
                 sweep.front[i] = kernel.load(columns[at : at + width])
                 at += width
-        self._next, sweep.turned, self._numbers = notes["next"], notes["turned"], notes["panes"]
+        self._next, sweep.turned, self._panes.numbers = notes["next"], notes["turned"], notes["panes"]
 
     def _in_time(self, table: pa.RecordBatch) -> pa.RecordBatch:
         """Without the panes of which every window is closed."""
@@ -186,48 +177,45 @@ class Owner:
             pane = Pane(slots[part], [take(fields, part) for fields in states])
             if self._layout.updating:
                 self._touched[number] = np.union1d(self._touched.get(number, pane.slots), pane.slots)
-            if number in self._numbers:
-                old = self._pane(number)
+            if number in self._panes:
+                old = self._panes[number]
                 self._slots.uses[pane.slots[~np.isin(pane.slots, old.slots)]] += 1
                 pane = old.merged(pane, self.kernels)
             else:
-                bisect.insort(self._numbers, number)
                 self._slots.uses[pane.slots] += 1
             self._panes[number] = pane
-            self._changed.add(number)
-            self._dropped.discard(number)
             behind = behind or (reach is not None and number < reach)
         if behind and not self._layout.updating:
             self._rebuild()
 
     def _entered(self) -> int:
         """How many of the panes the sweep holds: the first ones."""
-        return 0 if self._next is None else bisect.bisect_left(self._numbers, self.spec.panes(self._next - 1)[1])
+        return 0 if self._next is None else self._panes.before(self.spec.panes(self._next - 1)[1])
 
     def _ahead(self) -> int | None:
         """The first pane that the sweep has not reached."""
         at = self._entered()
-        return self._numbers[at] if at < len(self._numbers) else None
+        return self._panes.numbers[at] if at < len(self._panes.numbers) else None
 
     def _move_to(self, window: int) -> None:
         """Let the sweep hold the panes of this window, which is then closed."""
         start, stop = self.spec.panes(window)
         self._leave(start)
-        for number in self._numbers[self._entered() : bisect.bisect_left(self._numbers, stop)]:
-            self._sweep.enter(self._pane(number))
+        for number in self._panes.numbers[self._entered() : self._panes.before(stop)]:
+            self._sweep.enter(self._panes[number])
         self._next = window + 1
 
     def _leave(self, start: int) -> None:
         """Forget the panes before this one: no open window holds them."""
-        while self._numbers and self._numbers[0] < start:
-            number, inside = self._numbers[0], self._numbers[: self._entered()]
+        for number in self._panes.numbers[: self._panes.before(start)]:
             if not self._layout.updating:
-                turned = self._sweep.leave(number, self._pane(number), ((i, self._pane(i)) for i in reversed(inside)))
-                self._changed.update(inside if turned else ())
-            self._slots.uses[self._pane(number).slots] -= 1
-            del self._numbers[0], self._panes[number]
-            self._changed.discard(number)
-            self._dropped.add(number)
+                front = self._sweep.turned is not None and number < self._sweep.turned
+                pane = self._panes.with_after(number) if front else self._panes[number]
+                inside = self._panes.numbers[: self._entered()]
+                if self._sweep.leave(number, pane, ((i, self._panes[i]) for i in reversed(inside))):
+                    self._panes.turned(inside)
+            self._slots.uses[self._panes[number].slots] -= 1
+            del self._panes[number]
 
     def _expire(self, watermark: int) -> None:
         """Everything that ends by the watermark is closed."""
@@ -236,14 +224,8 @@ class Owner:
             self._leave(self.spec.panes(after)[0])
             self._next = after
 
-    def _pane(self, number: int) -> Pane:
-        if number not in self._panes:
-            assert self._store is not None  # without one, all panes are in memory
-            self._panes[number] = Pane.load(self._store.need(_PANE.format(number)), self.kernels)
-        return self._panes[number]
-
     def _rebuild(self) -> None:
         """Rows came for panes that the sweep holds already: start it anew."""
         self._sweep = Sweep(self.kernels, len(self._slots))
-        for number in self._numbers[: self._entered()]:
-            self._sweep.enter(self._pane(number))
+        for number in self._panes.numbers[: self._entered()]:
+            self._sweep.enter(self._panes[number])

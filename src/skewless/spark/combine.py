@@ -8,15 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+from pyspark import TaskContext
 
+from skewless.arrays import Int64Array
 from skewless.panes import Layout, blob
 from skewless.panes.partials import Partials
 
-SCHEMA = "owner int, states binary"
-"""A row for each owner: the value that Spark shuffles to it, and its partial states."""
+SCHEMA = "owner int, states binary, worker int, rows long"
+"""A row for each owner: the value that Spark shuffles to it and its partial states. The first row of a worker also has
+its number and how many rows it had."""
 _ROWS = 1 << 16  # at least so many rows are combined at a time
 
-_WIRE = pa.schema([("owner", pa.int32()), ("states", pa.binary())])
+_WIRE = pa.schema([("owner", pa.int32()), ("states", pa.binary()), ("worker", pa.int32()), ("rows", pa.int64())])
 
 
 @dataclass(frozen=True)
@@ -34,30 +37,45 @@ class Combiner:
         For each kernel, the columns of the rows that it reads.
     owners
         For each owner the value that Spark shuffles to it.
+    apart
+        The hashes of keys that several workers have, where all the others are with one worker only: those are then
+        dealt out to owners by size (Prompt's Algorithm 3). None to go by hash, as owners that keep state must.
     """
 
     layout: Layout
     reads: tuple[tuple[int | None, ...], ...]
     owners: tuple[int, ...]
+    apart: tuple[int, ...] | None = None
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """From rows of hash, time, keys and values to rows of `SCHEMA`."""
-        partials = Partials(self.layout, self.reads)
+        partials, n = Partials(self.layout, self.reads), 0
         for rows in _larger(batches):
             partials.add(rows)
+            n += rows.num_rows
         states = partials.all()
         if states is not None:
-            yield self._by_owner(states)
+            yield self._by_owner(states, n)
 
-    def _by_owner(self, states: pa.RecordBatch) -> pa.RecordBatch:
-        owner = np.asarray(states.column(0)) % len(self.owners)
+    def _by_owner(self, states: pa.RecordBatch, rows: int) -> pa.RecordBatch:
+        owner = self._owner(np.asarray(states.column(0)))
         order = np.argsort(owner, kind="stable")
         bounds = np.searchsorted(owner[order], np.arange(len(self.owners) + 1))
         parts = [states.take(pa.array(order[a:b])) for a, b in itertools.pairwise(bounds)]
         blobs = [blob.dump(part.columns) if part.num_rows else None for part in parts]
+        context, none = TaskContext.get(), [None] * (len(self.owners) - 1)
+        columns = [self.owners, blobs, [context.partitionId() if context else 0, *none], [rows, *none]]
         return pa.RecordBatch.from_arrays(
-            [pa.array(self.owners, type=pa.int32()), pa.array(blobs, type=pa.binary())], schema=_WIRE
+            [pa.array(column, type=kind) for column, kind in zip(columns, _WIRE.types, strict=True)], schema=_WIRE
         )
+
+    def _owner(self, hashes: Int64Array) -> Int64Array:
+        if self.apart is None:
+            return hashes % len(self.owners)
+        from skewless.split.blocks import allocate  # loads numba, which the other workers do without
+
+        keys, which, sizes = np.unique(hashes, return_inverse=True, return_counts=True)
+        return allocate(keys, sizes, np.isin(keys, self.apart), len(self.owners))[which].astype(np.int64)
 
 
 def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:

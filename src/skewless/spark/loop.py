@@ -42,6 +42,15 @@ def observed(workers: int) -> list[Column]:
     return [F.count(F.lit(1)).alias("rows"), F.expr(f"approx_top_k({KEY}, {most}, {16 * most})").alias("top")]
 
 
+def exact_histogram(rows: DataFrame) -> Histogram | None:
+    """Every key of rows that have their `KEY`, counted; None without rows."""
+    counted = rows.groupBy(KEY).count().toArrow()
+    if not counted.num_rows:
+        return None
+    keys, counts = np.array(counted[KEY]), np.array(counted["count"])
+    return Histogram(keys, counts, int(counts.sum()))
+
+
 def histogram_of(row: Row) -> Histogram | None:
     """The histogram in what `observed` gave; None for a batch without rows."""
     if not row["rows"]:

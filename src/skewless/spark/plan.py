@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -16,7 +16,7 @@ from skewless.errors import SkewlessError
 from skewless.hashing import preimages
 from skewless.panes import Layout, WindowSpec
 from skewless.panes.partials import FIRST_KEY
-from skewless.spark import combine
+from skewless.spark import combine, monitor
 from skewless.spark.combine import Combiner
 from skewless.spark.route import KEY, column
 from skewless.spark.types import arrow_type, spark_type
@@ -63,18 +63,28 @@ class Aggregation:
         columns += [column(self.df, name).alias(f"c{i}") for i, name in enumerate([*self.keys, *self._inputs()])]
         return self.df.select(*columns)
 
-    def run(self, route: Callable[[DataFrame], DataFrame]) -> DataFrame:
-        """The result, for rows that travel as `route` has them."""
+    def run(self, rows: DataFrame, loads: str, apart: tuple[int, ...] | None = None) -> DataFrame:
+        """The result, for rows that are where they are to be combined.
+
+        Parameters
+        ----------
+        rows
+            Those of `rows`, perhaps moved.
+        loads
+            The name under which a stream's loads are observed.
+        apart
+            See `Combiner`.
+        """
         layout, owners = self.layout(), owners_of(self.df)
-        partials = route(self.rows()).mapInArrow(Combiner(layout, self._reads(), owners), combine.SCHEMA)
+        partials = rows.mapInArrow(Combiner(layout, self._reads(), owners, apart), combine.SCHEMA)
         schema = self._schema(layout)
         arrow = pa.schema([(field.name, arrow_type(field.dataType, field.name)) for field in schema])
         if not self.df.isStreaming:
-            reduce = ReduceAll(layout, arrow)
-            rows = partials.repartition(len(owners), "owner").mapInArrow(reduce, schema)
+            reduced = partials.repartition(len(owners), "owner").mapInArrow(ReduceAll(layout, arrow), schema)
         else:
-            rows = self._reduced(partials, layout, owners).mapInArrow(Unpack(arrow), schema)
-        return self._named(rows)
+            partials = partials.observe(loads, *monitor.observed()).select("owner", "states")
+            reduced = self._reduced(partials, layout, owners).mapInArrow(Unpack(arrow), schema)
+        return self._named(reduced)
 
     def layout(self) -> Layout:
         """Types and kernels."""

@@ -13,6 +13,7 @@ import tempfile
 import uuid
 
 import numpy as np
+import pyarrow as pa
 import pyarrow.fs
 from pyspark.sql import DataFrame, SparkSession
 
@@ -73,8 +74,9 @@ class PolicyFile:
 
 def policy_frame(spark: SparkSession, policy: Policy) -> DataFrame:
     """A policy as a DataFrame whose rows are part of the plan."""
-    rows = [(key, lanes, policy.version) for key, lanes in _rows(policy)]
-    return spark.createDataFrame(rows, SCHEMA)
+    lanes = pa.ListArray.from_arrays(pa.array(policy.offsets, pa.int32()), pa.array(policy.lanes, pa.int32()))
+    versions = pa.array(np.full(len(policy), policy.version, dtype=np.int64))
+    return spark.createDataFrame(pa.table({"key": pa.array(policy.keys), "lanes": lanes, "version": versions}), SCHEMA)
 
 
 def _rows(policy: Policy) -> list[tuple[int, list[int]]]:

@@ -55,7 +55,7 @@ def session(cores: int | None = None, *, memory: str = "2g", **settings: str) ->
     builder = configure(SparkSession.Builder().appName("skewless").master(f"local[{cores}]"))
     builder = builder.config("spark.driver.memory", memory).config("spark.sql.shuffle.partitions", str(cores))
     for name, value in settings.items():
-        builder = builder.config(name.replace("_", "."), value)
+        builder = builder.config(name if "." in name else name.replace("_", "."), value)
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark

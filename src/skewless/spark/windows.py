@@ -111,7 +111,7 @@ class Reducer(StatefulProcessor):
         at = context.partitionId()
         if at >= len(self._owners) or self._owners[at] != value:
             raise SkewlessError(
-                f"the session has {len(self._owners)} shuffle partitions, but the checkpoint was made with another number; "
+                f"the session has {len(self._owners)} shuffle partitions, the checkpoint was made with another number; "
                 "set spark.sql.shuffle.partitions to what it was then"
             )
 

@@ -1,0 +1,181 @@
+"""Aggregates as text: `count`, `sum(price)`, `quantile(latency, 0.99)`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from difflib import get_close_matches
+from typing import Literal, TypeAlias
+
+from skewless import aggregate
+from skewless.aggregate import Measure
+from skewless.errors import SkewlessError
+
+Value: TypeAlias = str | float | bool
+"""Of an argument: the name of a column, a number, or true or false."""
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """What an aggregate takes."""
+
+    name: str
+    kind: Literal["column", "number", "whole", "flag"]
+    optional: bool = False
+
+
+_COLUMN = Parameter("column", "column")
+_END = (_COLUMN, Parameter("by", "column", optional=True), Parameter("ignore_nulls", "flag", optional=True))
+FUNCTIONS: Mapping[str, tuple[Parameter, ...]] = {
+    "count": (Parameter("column", "column", optional=True),),
+    "sum": (_COLUMN,),
+    "min": (_COLUMN,),
+    "max": (_COLUMN,),
+    "mean": (_COLUMN,),
+    "var": (_COLUMN,),
+    "std": (_COLUMN,),
+    "first": _END,
+    "last": _END,
+    "distinct": (_COLUMN, Parameter("lg_k", "whole", optional=True)),
+    "quantile": (_COLUMN, Parameter("q", "number"), Parameter("k", "whole", optional=True)),
+    "top": (_COLUMN, Parameter("k", "whole", optional=True), Parameter("lg_max_k", "whole", optional=True)),
+    "collect": (_COLUMN,),
+}
+"""The aggregates of `skewless.aggregate`."""
+
+_KINDS = {
+    "column": "the name of a column",
+    "number": "a number",
+    "whole": "a whole number",
+    "flag": "true or false",
+}
+_TOKEN = re.compile(
+    r"(?P<quoted>`(?:[^`]|``)+`)|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])"
+    r"|(?P<word>[^\W\d]\w*)(?!\.)|(?P<mark>[(),=])"
+)
+
+
+@dataclass(frozen=True)
+class Call:
+    """An aggregate with its arguments.
+
+    Parameters
+    ----------
+    function
+        Its name in `skewless.aggregate`.
+    arguments
+        By the names of its parameters; those left out have their defaults.
+    """
+
+    function: str
+    arguments: Mapping[str, Value]
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The columns that it reads."""
+        return tuple(value for value in self.arguments.values() if isinstance(value, str))
+
+    def measure(self) -> Measure:
+        """The aggregate itself; an argument out of its range is refused."""
+        measure: Measure = getattr(aggregate, self.function)(**self.arguments)
+        return measure
+
+
+def parse(text: str) -> Call:
+    """The aggregate that a text names; names with spaces or dots are in backquotes.
+
+    Examples
+    --------
+    >>> parse("quantile(`response time`, 0.99)")
+    Call(function='quantile', arguments={'column': 'response time', 'q': 0.99})
+    >>> parse("summ(price)")
+    Traceback (most recent call last):
+        ...
+    skewless.errors.SkewlessError: there is no aggregate summ; did you mean sum?
+    """
+    tokens = _tokens(text)
+    kind, function = next(tokens)
+    if kind != "word":
+        raise SkewlessError(f"an aggregate starts with its name, such as sum(price), not with {function or 'nothing'}")
+    if function not in FUNCTIONS:
+        raise SkewlessError(f"there is no aggregate {function}; {nearest(function, FUNCTIONS)}")
+    given: list[tuple[str | None, str, str]] = []
+    kind, token = next(tokens)
+    if token == "(":
+        kind, token = next(tokens)
+        while token != ")":
+            name: str | None = None
+            following = next(tokens)
+            if kind == "word" and following[1] == "=":
+                name, (kind, token), following = token, next(tokens), next(tokens)
+            if kind in ("mark", "end") or following[1] not in (",", ")"):
+                raise SkewlessError(f"{text} is not complete; write {usage(function)}")
+            given.append((name, kind, token))
+            kind, token = next(tokens) if following[1] == "," else following
+        kind, token = next(tokens)
+    if kind != "end":
+        raise SkewlessError(f"nothing may follow the aggregate, but {token} does; write {usage(function)}")
+    return Call(function, _bind(function, given))
+
+
+def usage(function: str) -> str:
+    """How to write an aggregate: `top(column[, k])`."""
+    first, *others = FUNCTIONS[function]
+    start = f"{function} or {function}({first.name}" if first.optional else f"{function}({first.name}"
+    return start + "".join(f"[, {each.name}]" if each.optional else f", {each.name}" for each in others) + ")"
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """What to write in place of a name that is not known."""
+    names = list(known)
+    close = get_close_matches(name, names, n=1)
+    return f"did you mean {close[0]}?" if close else f"there is only {', '.join(names)}"
+
+
+def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    at = 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        token = _TOKEN.match(text, at)
+        if token is None or token.lastgroup is None:
+            raise SkewlessError(f"cannot read {text[at:]}; write names with spaces or dots in `backquotes`")
+        yield token.lastgroup, token[0]
+        at = token.end()
+    while True:
+        yield "end", ""
+
+
+def _bind(function: str, given: list[tuple[str | None, str, str]]) -> dict[str, Value]:
+    parameters = {each.name: each for each in FUNCTIONS[function]}
+    arguments: dict[str, Value] = {}
+    for place, (name, kind, token) in enumerate(given):
+        if name is None and place >= len(parameters):
+            raise SkewlessError(f"{function} takes no argument {token} there; write {usage(function)}")
+        name = name or list(parameters)[place]
+        if name not in parameters or name in arguments:
+            what = "twice" if name in arguments else "which it does not take"
+            raise SkewlessError(f"{function} is given {name}, {what}; write {usage(function)}")
+        value = _value(parameters[name], kind, token)
+        if value is None:
+            raise SkewlessError(f"{name} of {function} is {_KINDS[parameters[name].kind]}, not {token}")
+        arguments[name] = value
+    for each in parameters.values():
+        if not each.optional and each.name not in arguments:
+            raise SkewlessError(f"{function} needs {each.name}; write {usage(function)}")
+    return arguments
+
+
+def _value(parameter: Parameter, kind: str, token: str) -> Value | None:
+    """The value of a token, None if the parameter does not take it."""
+    if parameter.kind == "column":
+        return token[1:-1].replace("``", "`") if kind == "quoted" else token if kind == "word" else None
+    if parameter.kind == "flag":
+        return {"true": True, "false": False}.get(token.lower())
+    if kind != "number":
+        return None
+    if parameter.kind == "whole":
+        return int(token) if token.lstrip("+-").isdecimal() else None
+    return float(token)

@@ -1,0 +1,90 @@
+"""A query that is killed again and again ends with the rows of one that was not."""
+
+from __future__ import annotations
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from datetime import datetime, timedelta, timezone
+from decimal import Decimal
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+JOB = Path(__file__).with_name("crash_job.py")
+KILLS, FILES = 10, 40
+SCHEMA = pa.schema(
+    [("ts", pa.timestamp("us", "UTC")), ("page", pa.string()), ("price", pa.decimal128(12, 2)), ("n", pa.int64())]
+)
+
+
+def write_stream(folder: Path) -> None:
+    """Files of a skewed stream with late rows, in the order of their times of change."""
+    chance, clock = random.Random(3), datetime(2026, 1, 1, tzinfo=timezone.utc)
+    folder.mkdir()
+    for i in range(FILES):
+        rows = []
+        for _ in range(200):
+            clock += timedelta(seconds=chance.choice([0, 0, 0.01, 0.1]))
+            page = chance.choice(["hot", "hot", f"hot{i // 10}", None, f"p{chance.randint(0, 99)}"])
+            ts = clock - timedelta(seconds=chance.choice([0, 0, 1, 4, 15, 30]))
+            rows.append({"ts": ts, "page": page, "price": Decimal(chance.randint(0, 99999)).scaleb(-2), "n": i})
+        path = folder / f"{i:03d}.parquet"
+        pq.write_table(pa.Table.from_pylist(rows, schema=SCHEMA), path)
+        os.utime(path, (1_000_000 + i, 1_000_000 + i))
+
+
+def start(folder: Path) -> subprocess.Popen[str]:
+    """The job in a process group of its own, its queries running."""
+    command = [sys.executable, str(JOB), str(folder)]
+    with (folder / "log.txt").open("a") as log:
+        job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
+    assert job.stdout is not None
+    assert job.stdout.readline() == "started\n", (folder / "log.txt").read_text()[-3000:]
+    return job
+
+
+def kill(job: subprocess.Popen[str]) -> None:
+    with job:  # which waits for it and closes its pipe
+        os.killpg(job.pid, signal.SIGKILL)
+
+
+def test_a_query_killed_at_random_gives_the_rows_of_one_that_was_not(spark: SparkSession, tmp_path: Path) -> None:
+    write_stream(tmp_path / "in")
+    chance, cut_short = random.Random(11), 0
+    while cut_short < KILLS:
+        job = start(tmp_path)
+        time.sleep(chance.uniform(0.1, 3.5))
+        assert job.poll() is None, "the stream is too short to be killed so often"
+        kill(job)
+        cut_short += 1
+    with start(tmp_path) as job:
+        assert job.stdout is not None
+        assert job.stdout.readline() == "finished\n", (tmp_path / "log.txt").read_text()[-3000:]
+    wanted = uninterrupted(spark, tmp_path)
+    assert len(wanted) > 1000
+    for strategy in ("dalton", "local"):
+        found = spark.read.parquet(str(tmp_path / strategy))
+        assert sorted(map(repr, flat(found).collect())) == wanted, strategy
+
+
+def uninterrupted(spark: SparkSession, folder: Path) -> list[str]:
+    """The rows of Spark's own operator, in one go."""
+    schema = "ts timestamp, page string, price decimal(12,2), n long"
+    events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    windows = events.withWatermark("ts", "5 seconds").groupBy(F.window("ts", "20 seconds", "5 seconds"), "page")
+    counts = F.count(F.lit(1)).alias("rows"), F.sum("price").alias("spent")
+    result = windows.agg(*counts, F.max("n").alias("most"), F.sum("n").alias("total"))
+    writer = result.writeStream.format("parquet").option("checkpointLocation", str(folder / "own-checkpoint"))
+    writer.trigger(availableNow=True).start(str(folder / "own")).awaitTermination()
+    return sorted(map(repr, flat(spark.read.parquet(str(folder / "own"))).collect()))
+
+
+def flat(df: DataFrame) -> DataFrame:
+    return df.select("window.start", "window.end", "page", "rows", "spent", "most", "total")
