@@ -29,8 +29,8 @@ lint: $(ready)  ## ruff, mypy and the layers of the package
 	.venv/bin/mypy
 	.venv/bin/lint-imports
 
-demo: java $(ready) | compiling  ## compare all strategies on a skewed stream over 16 workers
-	.venv/bin/skewless compare zipf:1.5 --workers 16
+demo: java $(ready) | compiling  ## a skewed clickstream through Spark's own windows and through skewless
+	.venv/bin/skewless demo
 
 bench: $(ready) | compiling  ## measure the speed of the routing kernels
 	.venv/bin/python -m skewless.bench.split

@@ -1,4 +1,4 @@
-"""The command line: `skewless compare`, `skewless run`."""
+"""The command line: `skewless compare`, `skewless run`, `skewless demo`."""
 
 from __future__ import annotations
 
@@ -96,6 +96,24 @@ def run(file: Annotated[Path, typer.Argument(help="A job in TOML: source, key, w
     typer.echo(f"{'stopped: ' if outcome.stopped else ''}{outcome.rows:,} rows in {outcome.seconds:.1f} s{where}")
     if outcome.stopped and job.sink.checkpoint:
         typer.echo(f"Run it again to go on from the checkpoint in {job.sink.checkpoint}.")
+
+
+@app.command()
+def demo() -> None:
+    """Show a skewed clickstream going through Spark's own windows and through skewless, in about a minute."""
+    from skewless.demo.main import demo as show_demo
+    from skewless.demo.quiet import DemoFailed
+
+    try:
+        identical = show_demo()
+    except DemoFailed as error:
+        typer.echo(f"skewless: {error}", err=True)
+        raise typer.Exit(1) from error
+    except KeyboardInterrupt as error:
+        typer.echo("stopped")
+        raise typer.Exit(130) from error
+    if not identical:
+        raise typer.Exit(1)
 
 
 @contextmanager

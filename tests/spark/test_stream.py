@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import warnings
 from collections import Counter
 from pathlib import Path
 
@@ -16,6 +17,7 @@ import skewless as sk
 from skewless.hashing import xxhash64
 from skewless.home import homes
 from skewless.spark.policy_file import PolicyFile
+from skewless.spark.session import ARROW_ROWS, PROVIDER, ROCKSDB, prepare
 from skewless.split import Dalton
 
 WORKERS = 8
@@ -166,10 +168,58 @@ def test_bad_calls_are_refused_with_a_remedy(batch: DataFrame) -> None:
         sk.keyed(batch, "user")
     with pytest.raises(sk.SkewlessError, match="which columns are the key"):
         sk.keyed(batch)
-    with pytest.raises(sk.SkewlessError, match="no strategy 'best'; there are hash"):
+    with pytest.raises(sk.SkewlessError, match="no strategy 'best'; there are auto, local, spark, hash"):
         sk.keyed(batch, "user id", strategy="best")
     with pytest.raises(sk.SkewlessError, match="for 4 workers, but workers is 8"):
         sk.keyed(batch, "user id", workers=8, strategy=Dalton(4))
+    with pytest.raises(sk.SkewlessError, match="workers is 0; give at least 1"):
+        sk.keyed(batch, "user id", workers=0)
+    with pytest.raises(sk.SkewlessError, match="'local' moves no rows"):
+        sk.keyed(batch, "user id", strategy="local").repartition()
+
+
+def test_bad_windows_and_aggregates_are_refused_with_a_remedy(spark: SparkSession, files: Path) -> None:
+    stream = streaming(spark, files).withColumn("ts", F.current_timestamp())
+    keyed = sk.keyed(stream, "user id")
+    with pytest.raises(sk.SkewlessError, match="the time column 'value' is of type bigint; make it a timestamp first"):
+        keyed.window("value", "1 minute")
+    with pytest.raises(sk.SkewlessError, match="slide '2 minutes' is longer than size '1 minute'"):
+        keyed.window("ts", "1 minute", "2 minutes")
+    with pytest.raises(sk.SkewlessError, match="close by a watermark, and there is none"):
+        keyed.window("ts", "1 minute")
+    with pytest.raises(sk.SkewlessError, match="output is 'complete'; it can be 'append'"):
+        keyed.window("ts", "1 minute", output="complete")
+    with pytest.raises(sk.SkewlessError, match=r"need windows: add \.window"):
+        keyed.agg(n=sk.count())
+    windows = keyed.window("ts", "1 minute", watermark="0 seconds")
+    with pytest.raises(sk.SkewlessError, match="no column 'price'; there are user id, value, ts"):
+        windows.agg(n=sk.sum("price"))
+    with pytest.raises(sk.SkewlessError, match="what to aggregate"):
+        windows.agg()
+    with pytest.raises(sk.SkewlessError, match="n=3 is not an aggregate"):
+        windows.agg(n=3)  # type: ignore[arg-type]
+    with pytest.raises(sk.SkewlessError, match="has a column 'window' already"):
+        windows.agg(window=sk.count())
+    with pytest.raises(sk.SkewlessError, match="wants numbers, but the column is of type string"):
+        sk.keyed(stream, "value", strategy="local").window("ts", "1 minute", watermark="1 day").agg(n=sk.sum("user id"))
+    with pytest.raises(sk.SkewlessError, match="Spark has no operator of its own"):
+        sk.keyed(stream, "value", strategy="spark").window("ts", "1 day", watermark="1 day").agg(n=sk.top("value"))
+    with pytest.raises(sk.SkewlessError, match="goes by time, and there are no windows"):
+        sk.keyed(spark.createDataFrame(skewed(1)), "user id").agg(n=sk.first("value"))
+
+
+def test_auto_chooses_and_says_why(spark: SparkSession, files: Path) -> None:
+    stream = streaming(spark, files).withColumn("ts", F.current_timestamp())
+
+    def words(slide: str | None, measure: sk.aggregate.Measure) -> str:
+        keyed = sk.keyed(stream, "user id", name="clicks")
+        keyed.window("ts", "1 minute", slide, watermark="0 seconds").agg(n=measure)
+        return keyed.explain()
+
+    assert words(None, sk.count()).startswith("clicks: spark over 2 workers, because its own operators are best")
+    assert words("1 second", sk.count()).startswith("clicks: local over 2 workers, because these aggregates cost less")
+    heavy = words("1 second", sk.quantile("value", 0.5))
+    assert heavy.startswith("clicks: dalton over 2 workers, because n costs more for a row than moving it, learning")
 
 
 def test_workers_default_to_the_shuffle_partitions(spark: SparkSession, batch: DataFrame) -> None:
@@ -181,3 +231,18 @@ def test_a_session_is_configured_for_streams(spark: SparkSession) -> None:
     assert built._options["spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"] == "true"
     with pytest.raises(sk.SkewlessError, match="cores is 0; give at least 1"):
         sk.session(0)
+
+
+def test_a_session_made_elsewhere_is_prepared_with_a_warning_once(spark: SparkSession) -> None:
+    other = spark.newSession()
+    other.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
+    other.conf.set(ARROW_ROWS, "10000")
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        prepare(other)
+        prepare(other)
+    assert [str(each.message).split(":")[0] for each in said] == [
+        "windows keep their state in RocksDB",
+        f"{ARROW_ROWS} is 10000",
+    ]
+    assert other.conf.get(PROVIDER) == ROCKSDB

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+from collections import Counter
 from collections.abc import Callable
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
@@ -11,10 +12,12 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -205,3 +208,82 @@ def test_a_batch_without_windows_has_a_row_for_each_key(spark: SparkSession, str
     mine = sk.keyed(df, *KEYS, workers=3, strategy=strategy).agg(**exact_aggregates())
     assert shape(mine) == shape(theirs)
     assert_same([(0, tuple(row)) for row in mine.collect()], [(0, tuple(row)) for row in theirs.collect()])
+
+
+def test_a_stream_with_its_own_watermark_and_updates_without_any(
+    spark: SparkSession, fresh: Callable[[], Path]
+) -> None:
+    tables, folder = rows_of(random.Random(9), 4, 60), fresh()
+    df = stream_of(spark, tables, folder / "in")
+    watched = df.withWatermark("ts", "10 seconds")
+    mine = sk.keyed(watched, *KEYS, strategy="local").window("ts", "30 seconds", "10 seconds").agg(**exact_aggregates())
+    assert_same(results(mine, folder / "a"), results(own(df, "30 seconds", "10 seconds"), folder / "b"))
+    windows = sk.keyed(df, *KEYS, strategy="local").window("ts", "30 seconds", "10 seconds", output="update")
+    theirs = df.groupBy(F.window("ts", "30 seconds", "10 seconds"), "`user id`", "`shop.no`").agg(*sparks_own())
+    endless = windows.agg(**exact_aggregates())
+    assert_same(results(endless, folder / "c", "update"), results(theirs, folder / "d", "update"))
+
+
+def test_the_other_aggregates_in_a_stream(spark: SparkSession, fresh: Callable[[], Path]) -> None:
+    tables, folder = rows_of(random.Random(5), 4, 200), fresh()
+    df = stream_of(spark, tables, folder / "in").where("ts is not null")
+    windows = sk.keyed(df, "shop.no", workers=3, strategy="dalton").window("ts", "2 minutes", "1 minute", "1000 days")
+    mine = windows.agg(
+        first=sk.first("s"),
+        last=sk.last("i", ignore_nulls=True),
+        users=sk.distinct("user id"),
+        middle=sk.quantile("x", 0.5),
+        words=sk.top("user id", 3),
+        all=sk.collect("i"),
+        heaviest=WeightedMean("x", "i"),
+    )
+    rows = pa.concat_tables(tables).to_pylist()
+    closing = pa.Table.from_pylist([{"ts": START + timedelta(days=3000), "shop.no": 9}], schema=SCHEMA)
+    pq.write_table(closing, folder / "in" / "zzz.parquet")
+    found = results(mine, folder / "mine")
+    assert len(found) > 10
+    for _, (start, end, shop, first, last, users, middle, words, values, mean) in found:
+        here = [r for r in rows if r["ts"] and start <= r["ts"].replace(tzinfo=None) < end and r["shop.no"] == shop]
+        assert first == min(here, key=lambda r: (r["ts"], r["s"] is not None, r["s"] or ""))["s"]
+        seen = [r for r in here if r["i"] is not None]
+        assert last == (max(seen, key=lambda r: (r["ts"], r["i"]))["i"] if seen else None)
+        names = Counter(r["user id"] for r in here if r["user id"] is not None)
+        assert users == pytest.approx(len(names), rel=0.05)
+        numbers = sorted(r["x"] for r in here if r["x"] is not None)
+        assert middle is None if not numbers else numbers[0] <= middle <= numbers[-1]
+        assert [word["count"] for word in words] == [count for _, count in names.most_common(3)]
+        assert sorted(values) == sorted(r["i"] for r in seen)
+        both = [(r["x"], r["i"]) for r in here if r["x"] is not None and r["i"] is not None]
+        weight = sum(i for _, i in both)
+        assert mean is None if not both else mean == pytest.approx(sum(x * i for x, i in both) / weight)
+
+
+class WeightedMean(sk.Aggregate):
+    def partial(self, table: pa.Table) -> pa.Table:
+        product = pc.multiply(table["x"], pc.cast(table["i"], pa.float64()))
+        weight = pc.if_else(pc.is_valid(table["x"]), table["i"], None)
+        return self.merge(pa.table({"group": table["group"], "product": product, "weight": weight}))
+
+    def merge(self, table: pa.Table) -> pa.Table:
+        sums = table.group_by("group").aggregate([("product", "sum"), ("weight", "sum")])
+        return sums.rename_columns(["group", "product", "weight"])
+
+    def finish(self, table: pa.Table) -> pa.Table:
+        return pa.table({"group": table["group"], "mean": pc.divide(table["product"], table["weight"])})
+
+
+def test_a_checkpoint_of_another_query_or_session_is_refused(spark: SparkSession, fresh: Callable[[], Path]) -> None:
+    folder = fresh()
+    df = stream_of(spark, rows_of(random.Random(2), 2, 20), folder / "in")
+    windows = windowed(df, "local", "1 minute", "10 seconds")
+    results(windows.agg(n=sk.count()), folder)
+    pq.write_table(rows_of(random.Random(3), 1, 20)[0], folder / "in" / "more.parquet")
+    with pytest.raises(StreamingQueryException, match="the checkpoint is of another query"):
+        results(windows.agg(n=sk.sum("x")), folder)
+    spark.conf.set("spark.sql.shuffle.partitions", "3")
+    try:
+        changed = windowed(df, "local", "1 minute", "10 seconds").agg(n=sk.count())
+        with pytest.raises(StreamingQueryException, match="to what it was then"):
+            results(changed, folder)
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", "2")

@@ -57,8 +57,8 @@ def table(spark: SparkSession, folder: Path) -> list[str]:
     for name, peak in peaks.items():
         print(name, round(peak / 2**20), "MiB", flush=True)
     return [
-        f"{ROWS // 1_000_000} M rows, {HOT:.0%} of them with one key, a weighted mean of the user's own. Peak of what all",
-        "Python workers together held in memory of their own, sampled every 50 ms:",
+        f"{ROWS // 1_000_000} M rows, {HOT:.0%} of them with one key, a weighted mean of the user's own. Peak of what",
+        "all Python workers together held in memory of their own, sampled every 50 ms:",
         "",
         "| | MiB |",
         "|---|---|",

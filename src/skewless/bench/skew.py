@@ -60,7 +60,7 @@ def table(spark: SparkSession, folder: Path) -> list[str]:
         print(rows[-1], flush=True)
     return [
         f"{WORKERS} workers, {ROWS:,} rows a micro-batch, Zipf {SKEW}, {KEYS:,} keys, an aggregate whose `partial`",
-        f"sleeps {MICROSECONDS} us a row; median of the last {BATCHES - 3} micro-batches. Max/avg: rows of the workers.",
+        f"sleeps {MICROSECONDS} us a row; median of the last {BATCHES - 3} micro-batches. Max/avg is of their rows.",
         "",
         "| | s a micro-batch | speed, of hash | max/avg | fragments per key |",
         "|---|---|---|---|---|",

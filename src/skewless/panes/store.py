@@ -26,7 +26,7 @@ class Store(ABC):
         """The blob, which must be there."""
         data = self.get(name)
         if data is None:
-            raise SkewlessError(f"the state lacks {name!r}: the checkpoint is damaged; go on from an earlier copy of it")
+            raise SkewlessError(f"the state lacks {name!r}: the checkpoint is damaged; go on from an older copy")
         return data
 
 

@@ -22,6 +22,7 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryListener,
 )
 
+from skewless.hashing import SEED
 from skewless.histogram import Histogram
 from skewless.policy import Policy
 from skewless.spark.policy_file import PolicyFile
@@ -30,16 +31,21 @@ from skewless.split import Splitter
 
 log = logging.getLogger("skewless")
 
+SAMPLE = 8
+"""Of so many rows of a stream one goes into the sketch of its keys, which costs more than all else that is observed."""
+_SAMPLED = "__skewless_sampled"
+
 
 def keys_to_watch(workers: int) -> int:
     """How many of the most frequent keys are told apart: more than can be hot, within reason."""
     return min(1024, max(64, 8 * workers))
 
 
-def observed(workers: int) -> list[Column]:
-    """What to observe of rows that have their `KEY`."""
+def observed(workers: int, key: str = KEY, sample: int = 1) -> list[Column]:
+    """What to observe: how many rows there are, and the most frequent values of `key`, one of so many rows' key."""
     most = keys_to_watch(workers)
-    return [F.count(F.lit(1)).alias("rows"), F.expr(f"approx_top_k({KEY}, {most}, {16 * most})").alias("top")]
+    top = F.expr(f"approx_top_k({key}, {most}, {16 * most})")
+    return [F.count(F.lit(1)).alias("rows"), top.alias("top"), F.lit(sample).alias("sample")]
 
 
 def exact_histogram(rows: DataFrame) -> Histogram | None:
@@ -55,9 +61,10 @@ def histogram_of(row: Row) -> Histogram | None:
     """The histogram in what `observed` gave; None for a batch without rows."""
     if not row["rows"]:
         return None
-    keys = np.array([item["item"] for item in row["top"]], dtype=np.int64)
+    top = [(item["item"], item["count"]) for item in row["top"] if item["item"] is not None]
+    keys = np.array([key for key, _ in top], dtype=np.int64)
     # The sketch counts too high where it is unsure, though never by much.
-    counts = np.array([item["count"] for item in row["top"]], dtype=np.int64)
+    counts = np.array([count for _, count in top], dtype=np.int64) * row["sample"]
     total = max(int(row["rows"]), int(counts.sum()))
     return Histogram(keys, counts, total)
 
@@ -87,7 +94,9 @@ class Loop(StreamingQueryListener):
 
     def measure(self, df: DataFrame) -> DataFrame:
         """The same rows, observed."""
-        return df.observe(self.name, *observed(self.splitter.workers))
+        # A key that is left out is null, which the sketch counts apart and fast.
+        sampled = df.withColumn(_SAMPLED, F.when(F.rand(SEED) < 1 / SAMPLE, F.col(KEY)))
+        return sampled.observe(self.name, *observed(self.splitter.workers, _SAMPLED, SAMPLE)).drop(_SAMPLED)
 
     def learn(self, histogram: Histogram) -> None:
         """Plan for what was observed and make it the policy."""

@@ -23,8 +23,7 @@ def natives(df: DataFrame, measures: Mapping[str, Measure]) -> list[Column] | No
 
 
 def _native(df: DataFrame, measure: Measure) -> Column | None:
-    columns = [column(df, name) for name in measure.columns]
     if type(measure) is Count:
-        return F.count(*columns) if columns else F.count(F.lit(1))
+        return F.count(column(df, measure.columns[0]) if measure.columns else F.lit(1))
     function = _FUNCTIONS.get(type(measure))
-    return None if function is None else function(*columns)
+    return None if function is None else function(column(df, measure.columns[0]))

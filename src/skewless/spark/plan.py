@@ -20,7 +20,7 @@ from skewless.spark import combine, monitor
 from skewless.spark.combine import Combiner
 from skewless.spark.route import KEY, column
 from skewless.spark.types import arrow_type, spark_type
-from skewless.spark.windows import ROWS, ReduceAll, Reducer, Unpack
+from skewless.spark.windows import ROWS, ReduceAll, Reducer, Unpack, plain
 
 _AT = "__skewless_time"
 _WHOLE = WindowSpec(1, 1)  # all rows at time 0: one window
@@ -83,7 +83,7 @@ class Aggregation:
             reduced = partials.repartition(len(owners), "owner").mapInArrow(ReduceAll(layout, arrow), schema)
         else:
             partials = partials.observe(loads, *monitor.observed()).select("owner", "states")
-            reduced = self._reduced(partials, layout, owners).mapInArrow(Unpack(arrow), schema)
+            reduced = self._reduced(partials, layout, owners, schema, arrow)
         return self._named(reduced)
 
     def layout(self) -> Layout:
@@ -97,12 +97,23 @@ class Aggregation:
         spec = self.windows.spec if self.windows else _WHOLE
         return Layout(spec, keys, tuple(kernels), updating=bool(self.windows and self.windows.updating))
 
-    def _reduced(self, partials: DataFrame, layout: Layout, owners: tuple[int, ...]) -> DataFrame:
+    def _reduced(
+        self, partials: DataFrame, layout: Layout, owners: tuple[int, ...], schema: T.StructType, arrow: pa.Schema
+    ) -> DataFrame:
+        """The rows of a stream's windows, of this schema."""
         assert self.windows is not None  # streams without windows are refused
-        delay = self.windows.delay
-        reducer = Reducer(layout, owners, timed=delay is not None)
-        mode, time = ("update" if layout.updating else "append"), ("none" if delay is None else "eventtime")
-        return partials.groupBy("owner").transformWithStateInPandas(reducer, ROWS, mode, time)
+        timed, spec = self.windows.delay is not None, self.windows.spec
+        mode, time = ("update" if layout.updating else "append"), ("eventtime" if timed else "none")
+        start, _end, *rest = schema.fields
+        straight = start.dataType == T.TimestampType() and all(plain(kind) for kind in arrow.types[2:])
+        names = (start.name, *[field.name for field in rest]) if straight else None
+        reducer = Reducer(layout, owners, names, timed=timed)
+        given = T.StructType([T.StructField(start.name, T.LongType()), *rest]) if straight else ROWS
+        reduced = partials.groupBy("owner").transformWithStateInPandas(reducer, given, mode, time)
+        if not straight:
+            return reduced.mapInArrow(Unpack(arrow), schema)
+        ends = F.timestamp_micros(F.col("start") + F.lit(spec.size)).alias("end")
+        return reduced.select(F.timestamp_micros("start").alias("start"), ends, *[field.name for field in rest])
 
     def _time(self) -> Column:
         if self.windows is None:

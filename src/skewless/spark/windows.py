@@ -15,7 +15,7 @@ from skewless.errors import SkewlessError
 from skewless.panes import Layout, Owner, Store, blob
 
 ROWS = "rows binary"
-"""What owners give: blobs of rows, for `Unpack`."""
+"""What owners give where pandas could not carry the rows: blobs of them, for `Unpack`."""
 _TIMER = "timer"
 
 
@@ -58,10 +58,12 @@ class Reducer(StatefulProcessor):
         For each partition of state, the value that Spark shuffles to it.
     timed
         Whether there is a watermark.
+    names
+        Of the columns to give: the window's start in microseconds, keys and values. None to give `ROWS`.
     """
 
-    def __init__(self, layout: Layout, owners: tuple[int, ...], *, timed: bool) -> None:
-        self._layout, self._owners, self._timed = layout, owners, timed
+    def __init__(self, layout: Layout, owners: tuple[int, ...], names: tuple[str, ...] | None, *, timed: bool) -> None:
+        self._layout, self._owners, self._names, self._timed = layout, owners, names, timed
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark has state ready."""
@@ -89,8 +91,15 @@ class Reducer(StatefulProcessor):
             watermark = timer_values.getCurrentWatermarkInMs() * 1000
             self._set_timer(watermark)
         for batch in owner.updates(watermark) if self._layout.updating else owner.close(watermark):
-            yield pd.DataFrame({"rows": [blob.dump(batch.columns)]})
+            yield self._frame(batch)
         owner.save()
+
+    def _frame(self, rows: pa.RecordBatch) -> pd.DataFrame:
+        if self._names is None:
+            return pd.DataFrame({"rows": [blob.dump(rows.columns)]})
+        start, _end, *rest = rows.columns
+        # Columns that stay Arrow's go through pandas without being looked at.
+        return pa.table([start, *rest], names=list(self._names)).to_pandas(types_mapper=pd.ArrowDtype)
 
     def _set_timer(self, watermark: int) -> None:
         """A timer at the next end of a window, in place of one that is due."""
@@ -114,6 +123,12 @@ class Reducer(StatefulProcessor):
                 f"the session has {len(self._owners)} shuffle partitions, the checkpoint was made with another number; "
                 "set spark.sql.shuffle.partitions to what it was then"
             )
+
+
+def plain(kind: pa.DataType) -> bool:
+    """Whether a column of this type can go through pandas as it is."""
+    is_plain = [pa.types.is_integer, pa.types.is_floating, pa.types.is_boolean, pa.types.is_string, pa.types.is_binary]
+    return any(check(kind) for check in is_plain)
 
 
 @dataclass(frozen=True)

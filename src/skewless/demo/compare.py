@@ -1,0 +1,62 @@
+"""Both queries over the same clicks, and their results row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.dataset as ds
+from pyspark.sql import SparkSession
+
+from skewless.demo.clicks import Clicks
+from skewless.demo.measured import Comparison, Run
+from skewless.demo.query import Query
+
+Shown = Callable[[str], AbstractContextManager[Callable[[Run], None]]]
+"""Given a strategy, shows its run for as long as it lasts."""
+
+
+def compare(spark: SparkSession, clicks: Clicks, folder: Path, shown: Shown) -> Comparison:
+    """Spark's own windows first, then skewless.
+
+    Parameters
+    ----------
+    spark
+        The session to run in.
+    clicks
+        What the stream consists of.
+    folder
+        For the stream, the results and all that Spark keeps.
+    shown
+        Shows each run.
+    """
+    clicks.write(folder / "clicks")
+    query = Query(spark, clicks, folder)
+    spark_run, expected = _run(query, "spark", shown)
+    skewless_run, found = _run(query, "dalton", shown)
+    return Comparison(spark_run, skewless_run, same(expected, found))
+
+
+def _run(query: Query, strategy: str, shown: Shown) -> tuple[Run, pa.Table]:
+    with shown(strategy) as show:
+        run = query.run(strategy, show)
+    rows = sorted_rows(query.result(strategy))
+    return replace(run, results=rows.num_rows), rows
+
+
+def same(one: pa.Table, other: pa.Table) -> bool:
+    """Whether all values are equal, in the same order; what may be null in a column does not matter.
+
+    >>> same(pa.table({"n": [1, 2]}), pa.table({"n": [1, 2]})), same(pa.table({"n": [1, 2]}), pa.table({"n": [2, 1]}))
+    (True, False)
+    """
+    return one.column_names == other.column_names and bool(one.columns == other.columns)
+
+
+def sorted_rows(folder: Path) -> pa.Table:
+    """All rows of a result, in an order that depends on nothing but the rows."""
+    rows = ds.dataset(folder, format="parquet").to_table()
+    return rows.sort_by([(name, "ascending") for name in rows.column_names]).combine_chunks()

@@ -1,0 +1,110 @@
+"""Runs and their comparison as text: bars, lines, a panel, a table."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from rich import box
+from rich.console import Group, RenderableType
+from rich.panel import Panel
+from rich.table import Table
+from rich.text import Text
+
+from skewless.demo.measured import Batch, Comparison, Run
+
+WIDTH = 40
+HEIGHTS = " ▁▂▃▄▅▆▇█"
+NAMES = {"spark": "Spark's own windows", "dalton": "skewless (dalton)"}
+
+CAPTION = (
+    "rows/s: of all micro-batches but the first, which warms up the JVM, over their time. Imbalance: rows of the "
+    "busiest worker over the average, in the first micro-batch (pages hashed) and in the last (learned)."
+)
+NEXT = """What to try next:
+  skewless compare FILE --key COLUMN   which strategy suits your data
+  skewless run job.toml                your own windows, from a file; strategy "auto" moves no rows for sums and counts
+  README.md                            the same in three lines of Python"""
+
+
+def heights(loads: Sequence[int]) -> str:
+    """The load of each worker as a block, the busiest full.
+
+    >>> heights([800, 100, 0, 400])
+    '█▁ ▄'
+    """
+    most = max(loads, default=0)
+    # A worker with any rows shows.
+    return "".join(HEIGHTS[max(round(8 * load / most), 1 if load else 0)] if most else " " for load in loads)
+
+
+def bars(loads: Sequence[int], width: int = WIDTH) -> list[str]:
+    """The load of each worker as a line, the busiest `width` long.
+
+    >>> print(*bars([1200, 300], width=8), sep="\\n")
+    worker 0 ▇▇▇▇▇▇▇▇ 1,200
+    worker 1 ▇▇       300
+    """
+    most = max(loads, default=0) or 1
+    lengths = [round(width * load / most) for load in loads]
+    return [f"worker {i} {'▇' * n:{width}} {load:,}" for i, (n, load) in enumerate(zip(lengths, loads, strict=True))]
+
+
+def line(batch: Batch) -> str:
+    """A micro-batch in a line.
+
+    >>> from skewless.demo.measured import HotPage
+    >>> line(Batch(4, 1000, 0.5, (750, 250), (HotPage("/news/0", 2), HotPage("/shoes/1", 1)), changed=True))
+    'batch 4 | 2,000 rows/s | █▃ busiest 1.50 x average | learns: /news/0 on 2, /shoes/1 on 1 | new hot pages'
+    """
+    words = [f"batch {batch.number}", f"{batch.rate:>7,.0f} rows/s"]
+    if batch.imbalance is not None:
+        words.append(f"{heights(batch.loads)} busiest {batch.imbalance:.2f} x average")
+    if batch.hot:
+        words.append("learns: " + ", ".join(f"{page.name} on {page.workers}" for page in batch.hot))
+    if batch.changed:
+        words.append("new hot pages")
+    return " | ".join(words)
+
+
+def panel(run: Run) -> Panel:
+    """A run as far as it has come: its batches, and the workers in the last of them."""
+    parts: list[RenderableType] = [_coloured(batch) for batch in run.batches if batch.rows]
+    loaded = [batch for batch in run.batches if batch.loads]
+    if loaded:
+        parts += [Text(), *(Text(bar, style="cyan", no_wrap=True) for bar in bars(loaded[-1].loads))]
+    return Panel(Group(*parts), title=NAMES[run.strategy], title_align="left")
+
+
+def table(comparison: Comparison) -> Table:
+    """Both runs side by side."""
+    shown = Table(caption=CAPTION, caption_justify="left", caption_style="", box=box.SIMPLE_HEAD)
+    shown.add_column("strategy", no_wrap=True)
+    for heading in ("rows/s", "ratio", "imbalance\nbefore", "imbalance\nafter", "result rows"):
+        shown.add_column(heading, justify="right", no_wrap=True)
+    for run, ratio in ((comparison.spark, 1.0), (comparison.skewless, comparison.ratio)):
+        shown.add_row(
+            NAMES[run.strategy],
+            f"{run.rate:,.0f}",
+            f"{ratio:.2f}",
+            _imbalance(run.before),
+            _imbalance(run.after),
+            f"{run.results:,}",
+        )
+    return shown
+
+
+def verdict(comparison: Comparison) -> Text:
+    """Whether the results are the same."""
+    answer = Text("yes", style="green") if comparison.identical else Text("no", style="bold red")
+    return Text("identical results: ").append(answer)
+
+
+def _imbalance(value: float | None) -> str:
+    return "-" if value is None else f"{value:.2f}"
+
+
+def _coloured(batch: Batch) -> Text:
+    text = Text(line(batch), no_wrap=True, overflow="ellipsis")
+    text.highlight_regex("[▁▂▃▄▅▆▇█]+", "cyan")
+    text.highlight_regex("new hot pages", "bold yellow")
+    return text

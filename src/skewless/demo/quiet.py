@@ -1,0 +1,90 @@
+"""Spark without its log on the terminal."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import signal
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from py4j.protocol import Py4JError
+from pyspark.errors import PySparkException
+from pyspark.sql import SparkSession
+
+from skewless.job.run import root_message
+from skewless.spark.session import session
+
+LOG = "spark.log"
+MOST_CORES = 8
+
+
+class DemoFailed(Exception):  # noqa: N818 - what happened, as the caller reads it
+    """Why there is nothing to show, in a line."""
+
+
+@contextmanager
+def scratch() -> Iterator[Path]:
+    """A folder for as long as it is needed. If Spark fails, its log stays."""
+    folder = Path(tempfile.mkdtemp(prefix="skewless-demo-"))
+    try:
+        with _stderr_in(folder / LOG):
+            yield folder
+    except (PySparkException, Py4JError) as error:  # PySpark leaves some of Java's errors as they are
+        for each in folder.iterdir():
+            if each.name != LOG:
+                shutil.rmtree(each, ignore_errors=True)
+        raise DemoFailed(f"{_reason(error)} (Spark's log is {folder / LOG})") from error
+    except BaseException:
+        shutil.rmtree(folder, ignore_errors=True)
+        raise
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextmanager
+def local_session(folder: Path) -> Iterator[SparkSession]:
+    """A session on this machine, stopped at the end."""
+    try:
+        spark = session(min(os.cpu_count() or 1, MOST_CORES), **{"spark.sql.warehouse.dir": str(folder / "warehouse")})
+    except PySparkException as error:
+        if "JAVA_GATEWAY_EXITED" not in str(error):
+            raise
+        raise DemoFailed(_no_java(folder / LOG)) from error
+    # PySpark would cancel all jobs at Ctrl-C, and the query would fail instead of stop.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        yield spark
+    finally:
+        spark.stop()
+        signal.signal(signal.SIGINT, before)
+
+
+def _reason(error: Exception) -> str:
+    """The last of the causes that Java lists: what a query wrote failed in Python only because it failed there."""
+    causes = re.findall("^Caused by: (.+)$", str(error), re.MULTILINE)
+    return causes[-1] if causes else root_message(error)
+
+
+def _no_java(log: Path) -> str:
+    lines = [line.strip() for line in log.read_text(errors="replace").splitlines()]
+    said = next(filter(None, lines), "it gave no reason")
+    return f"Java did not start ({said}): install Java 17 or newer and set JAVA_HOME to its folder"
+
+
+@contextmanager
+def _stderr_in(file: Path) -> Iterator[None]:
+    """All that this process, and Java after it, writes to stderr goes to a file: also what Python never sees."""
+    sys.stderr.flush()
+    before = os.dup(2)
+    with file.open("wb") as out:
+        os.dup2(out.fileno(), 2)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(before, 2)
+        os.close(before)

@@ -1,0 +1,49 @@
+"""Where the demo is shown: panels that update on a terminal, a line for each micro-batch in a pipe."""
+
+from __future__ import annotations
+
+import io
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from rich.console import Console, RenderableType
+from rich.live import Live
+
+from skewless.demo.lines import NAMES, line, panel
+from skewless.demo.measured import Run
+
+
+@dataclass(frozen=True)
+class Screen:
+    """A console, and whether what it shows may update in place."""
+
+    console: Console
+    updating: bool
+
+    @classmethod
+    def of_stdout(cls) -> Screen:
+        """Plain, and without any codes, where stdout is no terminal or NO_COLOR is set."""
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(errors="replace")  # a terminal without blocks is no reason to fail
+        if not sys.stdout.isatty():
+            return cls(Console(width=100, color_system=None, force_terminal=False), updating=False)
+        if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+            return cls(Console(color_system=None, force_terminal=False), updating=False)
+        return cls(Console(), updating=True)
+
+    def say(self, text: RenderableType) -> None:
+        """Show it below what there is."""
+        self.console.print(text, highlight=False, markup=False, soft_wrap=isinstance(text, str))
+
+    @contextmanager
+    def shown(self, strategy: str) -> Iterator[Callable[[Run], None]]:
+        """Show a run for as long as it lasts."""
+        if not self.updating:
+            self.say(f"{NAMES[strategy]}:")
+            yield lambda run: self.say(f"  {line(run.batches[-1])}")
+            return
+        with Live(panel(Run(strategy)), console=self.console, auto_refresh=False) as live:
+            yield lambda run: live.update(panel(run), refresh=True)
