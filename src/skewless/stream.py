@@ -51,6 +51,8 @@ def keyed(
         raise SkewlessError(f"which columns are the key? Name one or more of {', '.join(df.columns)}")
     for each in keys:
         column(df, each)
+    if isinstance(strategy, Splitter) and strategy.for_any:
+        strategy = strategy.for_workers(shuffle_partitions(df) if workers is None else workers)
     if isinstance(strategy, Splitter):
         if workers not in (None, strategy.workers):
             raise SkewlessError(

@@ -222,6 +222,12 @@ def test_auto_chooses_and_says_why(spark: SparkSession, files: Path) -> None:
     assert heavy.startswith("clicks: dalton over 2 workers, because n costs more for a row than moving it, learning")
 
 
+def test_a_strategy_made_by_hand_may_leave_the_workers_to_the_stream(batch: DataFrame) -> None:
+    keyed = sk.keyed(batch, "user id", workers=8, strategy=Dalton(slide=5000))
+    assert isinstance(keyed.splitter, Dalton)
+    assert (keyed.splitter.workers, keyed.splitter.slide) == (8, 5000)
+
+
 def test_workers_default_to_the_shuffle_partitions(spark: SparkSession, batch: DataFrame) -> None:
     assert sk.keyed(batch, "user id").workers == int(spark.conf.get("spark.sql.shuffle.partitions"))
 

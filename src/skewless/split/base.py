@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
@@ -11,6 +11,9 @@ from skewless.arrays import Int32Array, Int64Array
 from skewless.errors import SkewlessError
 from skewless.histogram import Histogram, quanta
 from skewless.policy import Policy
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 MOST_WORKERS = 1 << 16
 QUANTA = 32  # quanta that make a worker's fair load when planning
@@ -23,16 +26,39 @@ class Splitter(ABC):
     Parameters
     ----------
     workers
-        Workers that share the load.
+        Workers that share the load. As the strategy of a stream it may be left out: the stream knows.
     """
 
     name: ClassVar[str]
+    _given: tuple[tuple[Any, ...], dict[str, Any]]
 
-    def __init__(self, workers: int) -> None:
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Remember what was asked for, to make the same for other workers."""
+        made = super().__new__(cls)
+        made._given = args, options
+        return made
+
+    def __init__(self, workers: int = 1) -> None:
         if not isinstance(workers, (int, np.integer)) or not 1 <= workers <= MOST_WORKERS:
             raise SkewlessError(f"workers is {workers!r}; give a whole number from 1 to {MOST_WORKERS}")
         self.workers = int(workers)
         self.version = 0
+
+    @property
+    def for_any(self) -> bool:
+        """Whether the number of workers was left out."""
+        args, options = self._given
+        return not args and "workers" not in options
+
+    def for_workers(self, workers: int) -> Self:
+        """A splitter like this one, for so many workers, that has learned nothing yet.
+
+        >>> from skewless.split import Dalton
+        >>> Dalton(epsilon=0.2).for_workers(8).workers
+        8
+        """
+        _, options = self._given
+        return type(self)(**{**options, "workers": workers})
 
     def route(self, keys: Int64Array) -> Int32Array:
         """A worker for each tuple, learning as it goes; a stream may be cut into calls anywhere."""

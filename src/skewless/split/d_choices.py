@@ -62,7 +62,7 @@ class DChoices(HybridSplitter):
     name: ClassVar[str] = "d-choices"
 
     def __init__(
-        self, workers: int, *, slide: int = 100_000, hot_at: float = 0.2, statistics: str = "switch"
+        self, workers: int = 1, *, slide: int = 100_000, hot_at: float = 0.2, statistics: str = "switch"
     ) -> None:
         super().__init__(workers, slide=slide, slides=1, hot_at=hot_at, statistics=statistics)
         self.loads: Int64Array = np.zeros(workers, dtype=np.int64)

@@ -73,7 +73,7 @@ class DAGreedy(HybridSplitter):
 
     def __init__(
         self,
-        workers: int,
+        workers: int = 1,
         *,
         slide: int = 100_000,
         slides: int = 10,

@@ -119,7 +119,7 @@ class Dalton(HybridSplitter):
 
     def __init__(
         self,
-        workers: int,
+        workers: int = 1,
         *,
         slide: int = 100_000,
         slides: int = 10,

@@ -48,7 +48,7 @@ class Prompt(Splitter):
 
     name: ClassVar[str] = "prompt"
 
-    def __init__(self, workers: int, *, slide: int = 100_000, buffer: str = "sort") -> None:
+    def __init__(self, workers: int = 1, *, slide: int = 100_000, buffer: str = "sort") -> None:
         super().__init__(workers)
         if slide < 1:
             raise SkewlessError(f"slide is {slide} tuples; give at least 1")

@@ -48,7 +48,7 @@ class SeenSplitter(Splitter):
 
     name: ClassVar[str]
 
-    def __init__(self, workers: int, *, slide: int = 100_000, slides: int = 10, candidates: int = 2) -> None:
+    def __init__(self, workers: int = 1, *, slide: int = 100_000, slides: int = 10, candidates: int = 2) -> None:
         super().__init__(workers)
         for parameter, value in (("slide", slide), ("slides", slides), ("candidates", candidates)):
             if value < 1:

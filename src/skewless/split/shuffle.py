@@ -25,7 +25,7 @@ class Shuffle(Splitter):
 
     name: ClassVar[str] = "shuffle"
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int = 1) -> None:
         super().__init__(workers)
         self._next = 0
 

@@ -32,7 +32,7 @@ class TwoChoices(Splitter):
 
     name: ClassVar[str] = "two-choices"
 
-    def __init__(self, workers: int) -> None:
+    def __init__(self, workers: int = 1) -> None:
         super().__init__(workers)
         self.loads: Int64Array = np.zeros(workers, dtype=np.int64)
 

@@ -34,7 +34,7 @@ class WChoices(DChoices):
     name: ClassVar[str] = "w-choices"
 
     def __init__(
-        self, workers: int, *, slide: int = 100_000, hot_at: float = 0.2, statistics: str = "switch"
+        self, workers: int = 1, *, slide: int = 100_000, hot_at: float = 0.2, statistics: str = "switch"
     ) -> None:
         super().__init__(workers, slide=slide, hot_at=hot_at, statistics=statistics)
         self.choices = workers
