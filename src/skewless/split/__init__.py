@@ -61,7 +61,7 @@ def make(name: str, workers: int, **options: Any) -> Splitter:
     """
     if name not in _CLASSES:
         raise SkewlessError(f"no strategy {name!r}; there are {', '.join(NAMES)}")
-    known = inspect.signature(_CLASSES[name]).parameters
+    known = list(inspect.signature(_CLASSES[name].__init__).parameters)[1:]
     options = {option: value for option, value in options.items() if option in known or option not in _WINDOW}
     unknown = [option for option in options if option not in known]
     if unknown:
