@@ -13,7 +13,7 @@ $(ready): export PIP_CONSTRAINT := constraints.txt
 $(ready): export PIP_BUILD_CONSTRAINT := constraints.txt
 $(ready): export PIP_USE_PEP517 := 1
 
-.PHONY: help test fast lint bench bench-route demo clean java compiling
+.PHONY: help test fast lint bench bench-route bench-spark demo clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -34,6 +34,9 @@ demo: java $(ready) | compiling  ## a skewed clickstream through Spark's own win
 
 bench: $(ready) | compiling  ## measure the speed of the routing kernels
 	.venv/bin/python -m skewless.bench.split
+
+bench-spark: java $(ready) | compiling  ## measure windows, skew and memory on Spark (about 20 minutes)
+	.venv/bin/python -m skewless.bench.spark
 
 bench-route: java $(ready) | compiling  ## measure what routing costs inside Spark
 	.venv/bin/python -m skewless.bench.route

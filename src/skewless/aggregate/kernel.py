@@ -55,6 +55,9 @@ class Kernel(ABC):
         """The fields as Arrow arrays of `types`."""
         return [pa.array(field, type=kind) for field, kind in zip(fields, self.types, strict=True)]
 
+    def forget(self) -> None:
+        """No fields made so far will be used again; what they may refer to can go."""
+
     def load(self, arrays: Sequence[pa.Array]) -> Fields:
         """The fields that `dump` gave; arrays that may be written to."""
         return tuple(np.array(array) for array in arrays)

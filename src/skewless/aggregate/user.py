@@ -84,7 +84,7 @@ class Aggregate(Measure):
 class PooledKernel(Kernel):
     """Keeps the states of a user's aggregate in a pool of rows. Its one field says which row, -1 for none.
 
-    The pool only grows: it is meant for a kernel that lives as long as a batch.
+    The pool grows until it is told to `forget`.
 
     Parameters
     ----------
@@ -159,6 +159,10 @@ class PooledKernel(Kernel):
         if have.any():
             ids[have] = self.pool.add(pa.Table.from_arrays(columns, schema=self.state).filter(seen))
         return (ids,)
+
+    def forget(self) -> None:
+        """Empty the pool."""
+        self.pool = Pool()
 
     def __getstate__(self) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "pool"}

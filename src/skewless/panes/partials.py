@@ -49,6 +49,7 @@ class Partials:
             inputs = [time if i is None else rows.column(i) for i in reads]
             columns += kernel.dump(kernel.partial(group, len(first), inputs))
         self._parts.append(_batch(columns))
+        self._forget()
         if sum(part.num_rows for part in self._parts) > 2 * self._settled + _MANY:
             self._settle()
 
@@ -60,7 +61,13 @@ class Partials:
     def _settle(self) -> None:
         if len(self._parts) > 1:
             self._parts = [merged(self._parts, self._layout)]
+            self._forget()
         self._settled = sum(part.num_rows for part in self._parts)
+
+    def _forget(self) -> None:
+        """What is kept is dumped, so that memory follows it and not the rows."""
+        for kernel in self._layout.kernels:
+            kernel.forget()
 
 
 def merged(parts: Sequence[pa.RecordBatch], layout: Layout) -> pa.RecordBatch:
