@@ -26,6 +26,7 @@ from skewless.spark.session import prepare
 from skewless.split import Splitter
 
 STRATEGIES = ("auto", "local", "spark", *split.NAMES)
+_MOVELESS = ("local", "spark")
 
 
 def keyed(
@@ -121,7 +122,7 @@ class KeyedStream:
         A streaming query starts with plain hashing and follows a new policy from one micro-batch to the next. A batch
         DataFrame is read twice: once to count its hot keys, and then to route it.
         """
-        if self._asked in ("local", "spark"):
+        if self._asked in _MOVELESS:
             raise SkewlessError(f"strategy {self._asked!r} moves no rows; to repartition choose 'auto' or a splitter")
         self._runs = self._routing("it balances hot keys with the fewest fragments")
         return exchange(self._routed(with_key(self.df, self.keys)).drop(KEY), self.workers)
@@ -187,8 +188,13 @@ class KeyedStream:
 
     def explain(self) -> str:
         """In words, which strategy runs and why, and where hot keys go."""
-        strategy, why = self._runs or self._routing("it balances hot keys with the fewest fragments")
-        lines = [f"{self.name}: {strategy} over {self.workers} workers, {why}."]
+        if self._runs is None and self._asked == "auto":
+            text = f"{self.name}: auto, which chooses when it knows what to aggregate."
+        else:
+            strategy, why = self._runs or self._as_asked()
+            over = "" if strategy in _MOVELESS else f" over {self.workers} workers"
+            text = f"{self.name}: {strategy}{over}, {why}."
+        lines = [text]
         most = sorted(self.policy.keys.tolist(), key=lambda key: -len(set(self.policy.lanes_of(key).tolist())))
         for key in most[:10]:
             workers, lanes = np.unique(self.policy.lanes_of(key), return_counts=True)
@@ -220,20 +226,23 @@ class KeyedStream:
         return aggregation.run(rows, loads, tuple(self._policy.split.tolist()) if blocks else None)
 
     def _choose(self, aggregation: Aggregation, *, native: bool, tumbling: bool) -> tuple[str, str]:
-        if self._asked == "spark":
-            if not native:
-                raise SkewlessError("Spark has no operator of its own for one of these aggregates; use strategy='auto'")
-            return "spark", "as asked"
-        if self._asked == "local":
-            return "local", "as asked, combining rows where they lie"
+        if self._asked == "spark" and not native:
+            raise SkewlessError("Spark has no operator of its own for one of these aggregates; use strategy='auto'")
         if self._asked != "auto":
-            return self._routing("")
+            return self._as_asked()
         if native and tumbling:
             return "spark", "because its own operators are best for these aggregates where windows do not overlap"
         heavy = [name for name, measure in aggregation.measures.items() if measure.heavy]
         if heavy:
             return self._routing(f"{', '.join(heavy)} costs more for a row than moving it")
         return "local", "because these aggregates cost less than moving a row, so rows are combined where they lie"
+
+    def _as_asked(self) -> tuple[str, str]:
+        if self._asked == "spark":
+            return "spark", "as asked, by its own operators"
+        if self._asked == "local":
+            return "local", "as asked, combining rows where they lie"
+        return self._routing("")
 
     def _routing(self, why: str) -> tuple[str, str]:
         how = "learning from each micro-batch" if self.df.isStreaming else "from one pass over the data"

@@ -11,8 +11,8 @@ OWN = Run("spark", (Batch(0, 1000, 9.0), Batch(1, 1000, 0.5)), results=12_345)
 ROUTED = Run("dalton", (Batch(0, 1000, 9.0, (750, 250), HOT), Batch(1, 1000, 0.25, (510, 490), HOT)), results=12_345)
 
 
-def text_of(what: RenderableType, *, colours: bool = False) -> str:
-    console = Console(width=100, color_system="standard" if colours else None, force_terminal=colours)
+def text_of(what: RenderableType, *, colours: bool = False, width: int = 100) -> str:
+    console = Console(width=width, color_system="standard" if colours else None, force_terminal=colours)
     with console.capture() as capture:
         console.print(what)
     return capture.get()
@@ -50,6 +50,7 @@ def test_a_line_of_a_batch_that_is_not() -> None:
 
 def test_the_moment_when_other_pages_become_hot_is_told() -> None:
     assert line(Batch(0, 500, 0.5, changed=True)).endswith("| new hot pages")
+    assert " | new hot pages | learns: " in line(Batch(0, 500, 0.5, (1, 1), HOT, changed=True))
     assert "new hot pages" not in line(Batch(0, 500, 0.5))
 
 
@@ -60,6 +61,20 @@ def test_a_panel_has_all_batches_and_the_workers_of_the_last() -> None:
     assert "batch 1" in shown
     assert "490" in shown
     assert "250" not in shown
+    assert shown.count("/news/0 on 8 workers") == 1
+
+
+def test_a_panel_fits_80_columns_and_24_lines() -> None:
+    loads = tuple(range(10_000, 18_000, 1000))
+    many = tuple(Batch(i, 60_000, 0.1, loads, HOT, changed=True) for i in range(6))
+    lines = text_of(panel(Run("dalton", many)), width=80).splitlines()
+    assert len(lines) <= 24
+    assert not any("…" in line for line in lines)
+
+
+def test_a_panel_without_batches_says_what_it_waits_for() -> None:
+    assert "the first micro-batch..." in text_of(panel(Run("spark")))
+    assert "the first micro-batch..." not in text_of(panel(OWN))
 
 
 def test_a_panel_leaves_out_batches_without_rows() -> None:

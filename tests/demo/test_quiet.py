@@ -56,9 +56,11 @@ def test_if_spark_fails_its_log_stays_and_nothing_else(temporary: Path) -> None:
 
 
 def test_of_what_java_lists_the_last_cause_is_told() -> None:
+    trace = "the sink failed\n\tat f\nCaused by: the job failed\n\tat g\nCaused by: no space\n\tat h"
+
     def fail() -> None:
         with scratch():
-            raise PySparkException("the sink failed\n\tat f\nCaused by: the job failed\n\tat g\nCaused by: no space\n\tat h")
+            raise PySparkException(trace)
 
     with pytest.raises(DemoFailed, match=r"^no space \(Spark's log"):
         fail()

@@ -216,8 +216,11 @@ def test_auto_chooses_and_says_why(spark: SparkSession, files: Path) -> None:
         keyed.window("ts", "1 minute", slide, watermark="0 seconds").agg(n=measure)
         return keyed.explain()
 
-    assert words(None, sk.count()).startswith("clicks: spark over 2 workers, because its own operators are best")
-    assert words("1 second", sk.count()).startswith("clicks: local over 2 workers, because these aggregates cost less")
+    assert words(None, sk.count()).startswith("clicks: spark, because its own operators are best")
+    assert words("1 second", sk.count()).startswith("clicks: local, because these aggregates cost less")
+    assert sk.keyed(stream, "user id", strategy="local", name="clicks").explain() == (
+        "clicks: local, as asked, combining rows where they lie."
+    )
     heavy = words("1 second", sk.quantile("value", 0.5))
     assert heavy.startswith("clicks: dalton over 2 workers, because n costs more for a row than moving it, learning")
 

@@ -55,7 +55,7 @@ class Kernel(ABC):
         """The fields as Arrow arrays of `types`."""
         return [pa.array(field, type=kind) for field, kind in zip(fields, self.types, strict=True)]
 
-    def forget(self) -> None:
+    def forget(self) -> None:  # noqa: B027 - most have nothing to let go of
         """No fields made so far will be used again; what they may refer to can go."""
 
     def load(self, arrays: Sequence[pa.Array]) -> Fields:

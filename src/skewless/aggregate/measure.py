@@ -37,6 +37,12 @@ class Measure(ABC):
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
         """The kernel for columns of these types; a type that cannot be aggregated is refused."""
 
+    @property
+    def mark(self) -> str:
+        """What it computes, by name: stored state of another mark is not its own."""
+        simple = {k: v for k, v in sorted(vars(self).items()) if isinstance(v, str | int | float | tuple | list | None)}
+        return f"{type(self).__qualname__} {simple}"
+
     def refuse(self, kind: pa.DataType, wanted: str) -> SkewlessError:
         """The error for a column of the wrong type."""
         return SkewlessError(f"{self} wants {wanted}, but the column is of type {kind}; cast it or choose another")

@@ -7,13 +7,16 @@ from contextlib import AbstractContextManager
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import SparkSession
 
-from skewless.demo.clicks import Clicks
+from skewless import split
+from skewless.demo.clicks import Clicks, hash_of, name_of
 from skewless.demo.measured import Comparison, Run
-from skewless.demo.query import Query
+from skewless.demo.query import WORKERS, Query
+from skewless.histogram import Histogram
 
 Shown = Callable[[str], AbstractContextManager[Callable[[Run], None]]]
 """Given a strategy, shows its run for as long as it lasts."""
@@ -34,10 +37,17 @@ def compare(spark: SparkSession, clicks: Clicks, folder: Path, shown: Shown) -> 
         Shows each run.
     """
     clicks.write(folder / "clicks")
+    warm_up()
     query = Query(spark, clicks, folder)
     spark_run, expected = _run(query, "spark", shown)
     skewless_run, found = _run(query, "dalton", shown)
     return Comparison(spark_run, skewless_run, same(expected, found))
+
+
+def warm_up() -> None:
+    """Compile what learning needs, or load it from disk: it would take longer than a micro-batch."""
+    pages = [hash_of(name_of(page)) for page in range(WORKERS)]
+    split.make("dalton", WORKERS).plan(Histogram.of(np.array(pages, dtype=np.int64)))
 
 
 def _run(query: Query, strategy: str, shown: Shown) -> tuple[Run, pa.Table]:

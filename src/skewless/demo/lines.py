@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from rich import box
-from rich.console import Group, RenderableType
+from rich.console import Group
 from rich.panel import Panel
 from rich.table import Table
 from rich.text import Text
@@ -20,10 +20,12 @@ CAPTION = (
     "rows/s: of all micro-batches but the first, which warms up the JVM, over their time. Imbalance: rows of the "
     "busiest worker over the average, in the first micro-batch (pages hashed) and in the last (learned)."
 )
-NEXT = """What to try next:
+NEXT = """dalton was asked for, to show routing. For counts and sums strategy="auto" takes "local", which moves no rows.
+
+What to try next:
   skewless compare FILE --key COLUMN   which strategy suits your data
-  skewless run job.toml                your own windows, from a file; strategy "auto" moves no rows for sums and counts
-  README.md                            the same in three lines of Python"""
+  skewless run job.toml                windows over your own stream
+  README.md                            the same from Python"""
 
 
 def heights(loads: Sequence[int]) -> str:
@@ -54,24 +56,34 @@ def line(batch: Batch) -> str:
 
     >>> from skewless.demo.measured import HotPage
     >>> line(Batch(4, 1000, 0.5, (750, 250), (HotPage("/news/0", 2), HotPage("/shoes/1", 1)), changed=True))
-    'batch 4 | 2,000 rows/s | █▃ busiest 1.50 x average | learns: /news/0 on 2, /shoes/1 on 1 | new hot pages'
+    'batch 4 |   2,000 rows/s | █▃ busiest 1.50 x average | new hot pages | learns: /news/0 on 2, /shoes/1 on 1'
     """
+    words = [short_line(batch)]
+    if batch.hot:
+        words.append("learns: " + ", ".join(f"{page.name} on {page.workers}" for page in batch.hot))
+    return " | ".join(words)
+
+
+def short_line(batch: Batch) -> str:
+    """A micro-batch in a line, without its pages."""
     words = [f"batch {batch.number}", f"{batch.rate:>7,.0f} rows/s"]
     if batch.imbalance is not None:
         words.append(f"{heights(batch.loads)} busiest {batch.imbalance:.2f} x average")
-    if batch.hot:
-        words.append("learns: " + ", ".join(f"{page.name} on {page.workers}" for page in batch.hot))
     if batch.changed:
         words.append("new hot pages")
     return " | ".join(words)
 
 
 def panel(run: Run) -> Panel:
-    """A run as far as it has come: its batches, and the workers in the last of them."""
-    parts: list[RenderableType] = [_coloured(batch) for batch in run.batches if batch.rows]
-    loaded = [batch for batch in run.batches if batch.loads]
-    if loaded:
-        parts += [Text(), *(Text(bar, style="cyan", no_wrap=True) for bar in bars(loaded[-1].loads))]
+    """A run as far as it has come: its batches, and the workers and pages in the last of them."""
+    batches = [batch for batch in run.batches if batch.rows]
+    parts = [_coloured(short_line(batch)) for batch in batches] or [Text("the first micro-batch...", style="dim")]
+    if batches and batches[-1].loads:
+        last = batches[-1]
+        parts += [Text(), *(Text(bar, style="cyan") for bar in bars(last.loads))]
+        parts += [Text(), *(Text(f"learns: {page.name} on {page.workers} workers") for page in last.hot)]
+    for part in parts:
+        part.no_wrap, part.overflow = True, "ellipsis"
     return Panel(Group(*parts), title=NAMES[run.strategy], title_align="left")
 
 
@@ -103,8 +115,8 @@ def _imbalance(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _coloured(batch: Batch) -> Text:
-    text = Text(line(batch), no_wrap=True, overflow="ellipsis")
+def _coloured(words: str) -> Text:
+    text = Text(words)
     text.highlight_regex("[▁▂▃▄▅▆▇█]+", "cyan")
     text.highlight_regex("new hot pages", "bold yellow")
     return text

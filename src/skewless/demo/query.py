@@ -25,7 +25,7 @@ from skewless.demo.measured import Batch, HotPage, Run
 from skewless.policy import Policy
 from skewless.stream import KeyedStream, keyed
 
-SIZE, SLIDE, WATERMARK = "60 seconds", "2 seconds", "5 seconds"
+SIZE, SLIDE, WATERMARK = "60 seconds", "1 second", "5 seconds"
 WORKERS = 8
 LEARNING = 30.0  # seconds at most; it takes a hundredth of one
 

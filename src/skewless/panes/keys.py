@@ -46,14 +46,18 @@ def _encode(column: pa.Array) -> Int64Array:
         return np.zeros(len(column), dtype=np.int64)
     if pa.types.is_nested(kind):
         seen: dict[str, int] = {}
-        texts = (repr(value) for value in column.to_pylist())
+        texts = (repr(_normal_value(value)) for value in column.to_pylist())
         return np.array([seen.setdefault(text, len(seen)) for text in texts], dtype=np.int64)
     encoded = pc.dictionary_encode(normal(column), null_encoding="encode")
     return np.asarray(encoded.indices).astype(np.int64)
 
 
-def flat(column: Any) -> pa.Array:
-    """A column in one piece."""
-    if isinstance(column, pa.ChunkedArray):
-        return column.combine_chunks() if column.num_chunks != 1 else column.chunk(0)
-    return column
+def _normal_value(value: Any) -> Any:
+    """A value of a nested type in the form of all that are equal to it."""
+    if isinstance(value, float):
+        return value + 0.0
+    if isinstance(value, list):
+        return [_normal_value(each) for each in value]
+    if isinstance(value, dict):
+        return {name: _normal_value(each) for name, each in value.items()}
+    return value

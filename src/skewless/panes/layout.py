@@ -13,15 +13,20 @@ from skewless.panes.spec import WindowSpec
 
 @dataclass(frozen=True)
 class Layout:
-    """Windows, the types of the key columns, what to aggregate, and whether to give changes or closed windows."""
+    """Windows, the types of the key columns, what to aggregate, and whether to give changes or closed windows.
+
+    `marks` says in words what each kernel computes, for stored state to be known by.
+    """
 
     spec: WindowSpec
     keys: tuple[pa.DataType, ...]
     kernels: tuple[Kernel, ...]
     updating: bool = False
+    marks: tuple[str, ...] = ()
 
     @property
     def mark(self) -> str:
         """Names everything that stored state depends on."""
         fields = [[type(kernel).__name__, *map(str, kernel.types)] for kernel in self.kernels]
-        return json.dumps([self.spec.size, self.spec.slide, [str(kind) for kind in self.keys], fields, self.updating])
+        keys = [str(kind) for kind in self.keys]
+        return json.dumps([self.spec.size, self.spec.slide, keys, fields, self.updating, self.marks])

@@ -95,7 +95,8 @@ class Aggregation:
             types = [pa.int64() if name == TIME else arrow_type(kinds[name], name) for name in measure.columns]
             kernels.append(measure.bind(types))
         spec = self.windows.spec if self.windows else _WHOLE
-        return Layout(spec, keys, tuple(kernels), updating=bool(self.windows and self.windows.updating))
+        marks = tuple(measure.mark for measure in self.measures.values())
+        return Layout(spec, keys, tuple(kernels), bool(self.windows and self.windows.updating), marks)
 
     def _reduced(
         self, partials: DataFrame, layout: Layout, owners: tuple[int, ...], schema: T.StructType, arrow: pa.Schema

@@ -83,4 +83,4 @@ _warned: set[str] = set()
 def _warn(text: str) -> None:
     if text not in _warned:
         _warned.add(text)
-        warnings.warn(f"{text} (sk.configure(builder) does it for a new session)", stacklevel=2)
+        warnings.warn(f"{text} (sk.configure(builder) does it for a new session)", stacklevel=5)
