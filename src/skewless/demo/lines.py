@@ -18,7 +18,8 @@ NAMES = {"spark": "Spark's own windows", "dalton": "skewless (dalton)"}
 
 CAPTION = (
     "rows/s: of all micro-batches but the first, which warms up the JVM, over their time. Imbalance: rows of the "
-    "busiest worker over the average, in the first micro-batch (pages hashed) and in the last (learned)."
+    "busiest worker over the average, in the first micro-batch (pages hashed) and in the last (learned). Both keep "
+    "their state in RocksDB."
 )
 NEXT = """dalton was asked for, to show routing. For counts and sums strategy="auto" takes "local", which moves no rows.
 

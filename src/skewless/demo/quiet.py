@@ -21,6 +21,10 @@ from skewless.spark.session import session
 
 LOG = "spark.log"
 MOST_CORES = 8
+SETTINGS = {
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC",  # Spark has few cores here
+    "spark.sql.streaming.noDataMicroBatches.enabled": "false",  # the stream ends with its last micro-batch
+}
 
 
 class DemoFailed(Exception):  # noqa: N818 - what happened, as the caller reads it
@@ -49,7 +53,7 @@ def scratch() -> Iterator[Path]:
 def local_session(folder: Path) -> Iterator[SparkSession]:
     """A session on this machine, stopped at the end."""
     try:
-        spark = session(min(os.cpu_count() or 1, MOST_CORES), **{"spark.sql.warehouse.dir": str(folder / "warehouse")})
+        spark = session(min(os.cpu_count() or 1, MOST_CORES), **SETTINGS)
     except PySparkException as error:
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise

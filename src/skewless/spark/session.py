@@ -14,11 +14,14 @@ PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"
 CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"
 ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
+ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
+NO_LIMIT = str(2**31 - 1)
 
 SETTINGS = {
     PROVIDER: ROCKSDB,
     CHANGELOG: "true",
     ARROW_ROWS: "100000",
+    ARROW_BYTES: NO_LIMIT,  # any other value, the default too, has Spark add up the size of a batch after every row
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
 }
@@ -27,8 +30,8 @@ SETTINGS = {
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Add skewless's settings to a session that is being built; call it first, so that your own settings win.
 
-    State goes to RocksDB and is checkpointed as a log of changes, Arrow batches are large, and the web page and the
-    progress bar are off.
+    State goes to RocksDB and is checkpointed as a log of changes, rows go to Python 100,000 at a time whatever their
+    size, and the web page and the progress bar are off.
     """
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
@@ -75,6 +78,8 @@ def prepare(spark: SparkSession) -> None:
     rows = int(spark.conf.get(ARROW_ROWS, "10000") or 0)
     if 0 < rows < 50_000:
         _warn(f"{ARROW_ROWS} is {rows}: rows reach Python in small pieces; 100000 is faster")
+    if spark.conf.get(ARROW_BYTES, None) != NO_LIMIT:
+        _warn(f"{ARROW_BYTES} is set: Spark adds up bytes after every row for it; {NO_LIMIT} is twice as fast")
 
 
 _warned: set[str] = set()
