@@ -17,7 +17,7 @@ import skewless as sk
 from skewless.hashing import xxhash64
 from skewless.home import homes
 from skewless.spark.policy_file import PolicyFile
-from skewless.spark.session import ARROW_ROWS, PROVIDER, ROCKSDB, prepare
+from skewless.spark.session import ARROW_BYTES, ARROW_ROWS, PROVIDER, ROCKSDB, prepare
 from skewless.split import Dalton
 
 WORKERS = 8
@@ -246,6 +246,7 @@ def test_a_session_made_elsewhere_is_prepared_with_a_warning_once(spark: SparkSe
     other = spark.newSession()
     other.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
     other.conf.set(ARROW_ROWS, "10000")
+    other.conf.set(ARROW_BYTES, "64mb")
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         prepare(other)
@@ -253,5 +254,6 @@ def test_a_session_made_elsewhere_is_prepared_with_a_warning_once(spark: SparkSe
     assert [str(each.message).split(":")[0] for each in said] == [
         "windows keep their state in RocksDB",
         f"{ARROW_ROWS} is 10000",
+        f"{ARROW_BYTES} is set",
     ]
     assert other.conf.get(PROVIDER) == ROCKSDB

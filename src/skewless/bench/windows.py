@@ -5,10 +5,10 @@ copies every row into every window that holds it; and tumbling windows are as fa
 
 What profiling taught. Stack samples of the JVM showed most of the way of a row to Python in adding up the size of the
 Arrow batch, which Spark does after every row unless `maxBytesPerBatch` is at its limit: with that, 500,000 rows reach
-Python in 0.1 s instead of 0.3. In the owners, calls to the state store were half of the time: panes are kept several to
-a blob since. A second Python pass that unpacked results is gone where pandas can carry them. Of the 1 s that a
-micro-batch of the first case takes now, 0.25 s is combining, 0.35 s the owners (of which 0.1 s commits state), and 0.4 s
-is Spark's own between one batch and the next: planning, and writing offsets and commits.
+Python in 0.1 s instead of 0.3. In the owners, calls to the state store were half of the time: panes are kept several
+to a blob since. A second Python pass that unpacked results is gone where pandas can carry them. Of the 1 s that a
+micro-batch of the first case takes now, 0.25 s is combining, 0.35 s the owners (of which 0.1 s commits state), and
+0.4 s is Spark's own between one batch and the next: planning, and writing offsets and commits.
 
 `make bench-spark` runs this and writes docs/results/windows.md.
 """
@@ -53,8 +53,8 @@ def table(spark: SparkSession, folder: Path) -> list[str]:
     write_stream(files, 8)
     lines = [
         f"{ROWS:,} rows and {SECONDS} s of event time a micro-batch, Zipf {SKEW}, {KEYS:,} keys, count and sum of a",
-        "double, append mode, watermark 5 s, written to nowhere. The first micro-batch of each query does not count. State",
-        "is in RocksDB, except for Spark's default store, which keeps it in the memory of the JVM.",
+        "double, append mode, watermark 5 s, written to nowhere. The first micro-batch of each query does not count.",
+        "State is in RocksDB, except for Spark's default store, which keeps it in the memory of the JVM.",
         "",
         "| size, slide | strategy | micro-batches | rows/s | ratio |",
         "|---|---|---|---|---|",
