@@ -53,23 +53,24 @@ def table(spark: SparkSession, folder: Path) -> list[str]:
     write_stream(files, 8)
     lines = [
         f"{ROWS:,} rows and {SECONDS} s of event time a micro-batch, Zipf {SKEW}, {KEYS:,} keys, count and sum of a",
-        "double, append mode, watermark 5 s, written to nowhere. The first micro-batch of each query does not count.",
+        "double, append mode, watermark 5 s, written to nowhere. The first of several micro-batches does not count.",
         "State is in RocksDB, except for Spark's default store, which keeps it in the memory of the JVM.",
         "",
         "| size, slide | strategy | micro-batches | rows/s | ratio |",
         "|---|---|---|---|---|",
     ]
-    # With 600 windows to a row, Spark's own operator takes minutes for a micro-batch.
-    cases = [("60 seconds", "1 second", 6), ("600 seconds", "1 second", 2), ("60 seconds", None, 8)]
+    # With 600 windows to a row, Spark's own operator takes minutes for a micro-batch: there is one, and it counts.
+    cases = [("60 seconds", "1 second", 6), ("600 seconds", "1 second", 1), ("60 seconds", None, 8)]
     for strategy in ("spark", "auto", "dalton"):  # so that all find the JVM and the Python workers warm
         measure(spark, _first(files, 2), strategy, "60 seconds", "1 second")
     for size, slide, batches in cases:
         few = _first(files, batches)
         rival = measure(spark, few, "spark", size, slide)
         lines += [_row(size, slide, "spark", rival, rival)]
-        spark.conf.set(PROVIDER, IN_MEMORY)
-        lines += [_row(size, slide, "spark, its default store", measure(spark, few, "spark", size, slide), rival)]
-        spark.conf.set(PROVIDER, ROCKSDB)
+        if batches > 1:
+            spark.conf.set(PROVIDER, IN_MEMORY)
+            lines += [_row(size, slide, "spark, its default store", measure(spark, few, "spark", size, slide), rival)]
+            spark.conf.set(PROVIDER, ROCKSDB)
         for strategy in ("auto", "dalton") if slide else ("auto",):
             lines += [_row(size, slide, strategy, measure(spark, few, strategy, size, slide), rival)]
     lines += ["", *growth(spark, files), "", *state(spark, _first(files, 4))]
