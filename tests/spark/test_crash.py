@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 JOB = Path(__file__).with_name("crash_job.py")
-KILLS, FILES = 10, 40
+KILLS, FILES = 10, 32
 SCHEMA = pa.schema(
     [("ts", pa.timestamp("us", "UTC")), ("page", pa.string()), ("price", pa.decimal128(12, 2)), ("n", pa.int64())]
 )
@@ -60,7 +60,7 @@ def test_a_query_killed_at_random_gives_the_rows_of_one_that_was_not(spark: Spar
     chance, cut_short = random.Random(11), 0
     while cut_short < KILLS:
         job = start(tmp_path)
-        time.sleep(chance.uniform(0.1, 3.5))
+        time.sleep(chance.uniform(0.1, 2.5))
         assert job.poll() is None, "the stream is too short to be killed so often"
         kill(job)
         cut_short += 1
@@ -68,7 +68,7 @@ def test_a_query_killed_at_random_gives_the_rows_of_one_that_was_not(spark: Spar
         assert job.stdout is not None
         assert job.stdout.readline() == "finished\n", (tmp_path / "log.txt").read_text()[-3000:]
     wanted = uninterrupted(spark, tmp_path)
-    assert len(wanted) > 1000
+    assert len(wanted) > 500
     for strategy in ("dalton", "local"):
         found = spark.read.parquet(str(tmp_path / strategy))
         assert sorted(map(repr, flat(found).collect())) == wanted, strategy

@@ -15,8 +15,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from typer.testing import CliRunner, Result
 
-from skewless import job, stream
+from skewless import stream
 from skewless.cli import app
+from skewless.job.file import STRATEGIES
 from skewless.job.run import root_message
 
 ROWS = 1000
@@ -186,4 +187,4 @@ def test_an_exception_in_a_python_worker_is_the_root_of_a_failure(spark: SparkSe
 
 
 def test_a_job_may_ask_for_every_strategy_of_a_stream() -> None:
-    assert job.STRATEGIES == stream.STRATEGIES
+    assert STRATEGIES == stream.STRATEGIES

@@ -161,7 +161,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
 
 
 @pytest.mark.parametrize("strategy", ["local", "dalton"])
-@settings(max_examples=2, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=1, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), size=st.sampled_from([("60 seconds", "10 seconds"), ("1 minute", "25 seconds")]))
 def test_a_stream_gives_sparks_own_rows(
     spark: SparkSession, fresh: Callable[[], Path], strategy: str, seed: int, size: tuple[str, str]
@@ -174,12 +174,11 @@ def test_a_stream_gives_sparks_own_rows(
     assert_same(results(mine, folder / "mine"), results(theirs, folder / "theirs"))
 
 
-@pytest.mark.parametrize("strategy", ["local", "hash"])
-def test_update_mode_gives_sparks_own_rows(spark: SparkSession, fresh: Callable[[], Path], strategy: str) -> None:
+def test_update_mode_gives_sparks_own_rows(spark: SparkSession, fresh: Callable[[], Path]) -> None:
     tables, folder = rows_of(random.Random(7), 6, 60), fresh()
     df = stream_of(spark, tables, folder / "in")
     theirs = own(df, "40 seconds", "10 seconds")
-    mine = windowed(df, strategy, "40 seconds", "10 seconds", output="update").agg(**exact_aggregates())
+    mine = windowed(df, "hash", "40 seconds", "10 seconds", output="update").agg(**exact_aggregates())
     assert_same(results(mine, folder / "mine", "update"), results(theirs, folder / "theirs", "update"))
 
 
