@@ -16,6 +16,7 @@ from skewless.errors import SkewlessError
 from skewless.interval import microseconds
 from skewless.panes import WindowSpec
 from skewless.policy import Policy
+from skewless.spark.listen import listen
 from skewless.spark.loop import Loop, exact_histogram, histogram_of, observed
 from skewless.spark.monitor import Monitor
 from skewless.spark.native import natives
@@ -217,8 +218,8 @@ class KeyedStream:
         if aggregation.df.isStreaming:
             prepare(session)
             if self._monitor is None:
-                self._monitor = Monitor(loads)
-                session.streams.addListener(self._monitor)
+                self._monitor = Monitor()
+                listen(session, loads, self._monitor.take)
         if strategy == "local":
             return aggregation.run(aggregation.rows(), loads)
         rows = exchange(self._routed(aggregation.rows()), self.workers)
@@ -254,7 +255,7 @@ class KeyedStream:
         spark = self.df.sparkSession
         if self._loop is None:
             self._loop = Loop(self.name, self.splitter, PolicyFile.for_session(spark))
-            spark.streams.addListener(self._loop)
+            listen(spark, self.name, self._loop.take)
         return with_worker(self._loop.measure(rows), self._loop.file.read(spark), self.workers, shuffle=self._shuffles)
 
     def _planned(self, rows: DataFrame) -> DataFrame:

@@ -14,13 +14,6 @@ import threading
 import numpy as np
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
 
 from skewless.hashing import SEED
 from skewless.histogram import Histogram
@@ -69,7 +62,7 @@ def histogram_of(row: Row) -> Histogram | None:
     return Histogram(keys, counts, total)
 
 
-class Loop(StreamingQueryListener):
+class Loop:
     """Learns from every micro-batch of a stream and writes the next policy.
 
     A learner that raises never fails the query: that is logged once, and the last policy stays.
@@ -116,18 +109,8 @@ class Loop(StreamingQueryListener):
         with self._learned:
             return self._learned.wait_for(lambda: self.batches >= batches, timeout)
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        """A micro-batch is done."""
-        row = event.progress.observedMetrics.get(self.name)
-        histogram = None if row is None else histogram_of(row)
+    def take(self, row: Row) -> None:
+        """Learn from what a micro-batch observed."""
+        histogram = histogram_of(row)
         if histogram is not None:
             self.learn(histogram)
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing to learn yet."""
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing to learn."""
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
-        """What was learned stays for the next query on the stream."""

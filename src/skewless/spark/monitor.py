@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from pyspark.sql import Column
+from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.listener import (
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
 
 
 def observed() -> list[Column]:
@@ -18,28 +12,14 @@ def observed() -> list[Column]:
     return [loads.alias("loads")]
 
 
-class Monitor(StreamingQueryListener):
-    """Keeps the loads of the last micro-batch that had rows.
+class Monitor:
+    """Keeps the loads of the last micro-batch that had rows."""
 
-    Parameters
-    ----------
-    name
-        Of the observation.
-    """
-
-    def __init__(self, name: str) -> None:
-        self.name = name
+    def __init__(self) -> None:
         self.loads: dict[int, int] = {}
         """Rows of each worker that had any."""
 
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
+    def take(self, row: Row) -> None:
         """A micro-batch is done."""
-        row = event.progress.observedMetrics.get(self.name)
-        if row is not None and row["loads"]:
+        if row["loads"]:
             self.loads = {each["worker"]: each["rows"] for each in row["loads"]}
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing to see yet."""
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
-        """The last loads stay."""
