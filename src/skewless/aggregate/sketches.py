@@ -162,20 +162,27 @@ class SketchKernel(Kernel):
         """A sketch of some rows of what `read` gave."""
 
     @abstractmethod
-    def merged(self, a: Any, b: Any) -> Any:
-        """A new sketch of the values of both."""
+    def new(self) -> Any:
+        """A sketch of nothing."""
 
     @abstractmethod
     def read(self, column: pa.Array) -> Any:
         """The values that are not null, in a form that can be sliced and that `sketch` takes."""
 
-    @abstractmethod
+    def merged(self, a: Any, b: Any) -> Any:
+        """A new sketch of the values of both."""
+        both = self.new()
+        both.merge(a)
+        both.merge(b)
+        return both
+
     def pack(self, sketch: Any) -> bytes:
         """As bytes."""
+        return bytes(sketch.serialize())
 
-    @abstractmethod
     def unpack(self, packed: bytes) -> Any:
         """From bytes."""
+        return type(self.new()).deserialize(packed)
 
     def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
         """Sorts the rows by group and makes a sketch of each."""
@@ -229,10 +236,14 @@ class DistinctKernel(SketchKernel):
 
     def sketch(self, values: Any) -> Any:
         """Each different value once."""
-        sketch = datasketches.hll_sketch(self.lg_k)
+        sketch = self.new()
         for value in set(values):
             sketch.update(value if isinstance(value, int) else f"={value}")  # it would overlook an empty text
         return sketch
+
+    def new(self) -> Any:
+        """Of this size."""
+        return datasketches.hll_sketch(self.lg_k)
 
     def merged(self, a: Any, b: Any) -> Any:
         """The union."""
@@ -244,10 +255,6 @@ class DistinctKernel(SketchKernel):
     def pack(self, sketch: Any) -> bytes:
         """Compact."""
         return bytes(sketch.serialize_compact())
-
-    def unpack(self, packed: bytes) -> Any:
-        """From compact."""
-        return datasketches.hll_sketch.deserialize(packed)
 
     def finish(self, fields: Fields) -> pa.Array:
         """The nearest whole number, 0 of nothing."""
@@ -278,24 +285,13 @@ class QuantileKernel(SketchKernel):
 
     def sketch(self, values: Any) -> Any:
         """All values at once; None if all of them are NaN."""
-        sketch = datasketches.kll_doubles_sketch(self.k)
+        sketch = self.new()
         sketch.update(values)
         return None if sketch.is_empty() else sketch
 
-    def merged(self, a: Any, b: Any) -> Any:
-        """One after the other into a third."""
-        both = datasketches.kll_doubles_sketch(self.k)
-        both.merge(a)
-        both.merge(b)
-        return both
-
-    def pack(self, sketch: Any) -> bytes:
-        """As it is."""
-        return bytes(sketch.serialize())
-
-    def unpack(self, packed: bytes) -> Any:
-        """As it was."""
-        return datasketches.kll_doubles_sketch.deserialize(packed)
+    def new(self) -> Any:
+        """Of this size."""
+        return datasketches.kll_doubles_sketch(self.k)
 
     def finish(self, fields: Fields) -> pa.Array:
         """The smallest value with at least that share of the values up to it."""
@@ -330,25 +326,14 @@ class TopKernel(SketchKernel):
 
     def sketch(self, values: Any) -> Any:
         """Each different value with its count."""
-        sketch = datasketches.frequent_strings_sketch(self.lg_max_k)
+        sketch = self.new()
         for value, count in Counter(values).items():
             sketch.update(str(value), count)
         return sketch
 
-    def merged(self, a: Any, b: Any) -> Any:
-        """One after the other into a third."""
-        both = datasketches.frequent_strings_sketch(self.lg_max_k)
-        both.merge(a)
-        both.merge(b)
-        return both
-
-    def pack(self, sketch: Any) -> bytes:
-        """As it is."""
-        return bytes(sketch.serialize())
-
-    def unpack(self, packed: bytes) -> Any:
-        """As it was."""
-        return datasketches.frequent_strings_sketch.deserialize(packed)
+    def new(self) -> Any:
+        """Of this size."""
+        return datasketches.frequent_strings_sketch(self.lg_max_k)
 
     def finish(self, fields: Fields) -> pa.Array:
         """Values and counts, most frequent first; an empty list of nothing."""
