@@ -22,7 +22,7 @@ from skewless.spark.monitor import Monitor
 from skewless.spark.native import natives
 from skewless.spark.plan import Aggregation, Windowing, check_time, delay_of, shuffle_partitions
 from skewless.spark.policy_file import PolicyFile, policy_frame
-from skewless.spark.route import KEY, column, exchange, with_key, with_worker
+from skewless.spark.route import KEY, column, exchange, with_key, with_planned_worker, with_worker
 from skewless.spark.session import prepare
 from skewless.split import Splitter
 
@@ -73,9 +73,7 @@ def keyed(
 class KeyedStream:
     """Rows with a key, and the strategy that decides which worker gets each; made by `keyed`."""
 
-    def __init__(
-        self, df: DataFrame, keys: tuple[str, ...], workers: int, strategy: str | Splitter, name: str
-    ) -> None:
+    def __init__(self, df: DataFrame, keys: tuple[str, ...], workers: int, strategy: str | Splitter, name: str) -> None:
         self.df, self.keys, self.workers, self.name = df, keys, workers, name
         self._asked = strategy
         self._splitter = strategy if isinstance(strategy, Splitter) else None
@@ -265,6 +263,9 @@ class KeyedStream:
         else:
             histogram = histogram_of(rows.agg(*observed(self.workers)).collect()[0])
         self._policy = Policy.of(self.workers) if histogram is None else self.splitter.plan(histogram)
+        planned = with_planned_worker(rows, self._policy, shuffle=self._shuffles)
+        if planned is not None:
+            return planned
         frame = policy_frame(self.df.sparkSession, self._policy)
         return with_worker(rows, frame, self.workers, shuffle=self._shuffles)
 

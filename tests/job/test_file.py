@@ -283,13 +283,13 @@ REFUSED = [
     (
         "available_now = true",
         "",
-        '37: [trigger] has nothing that starts a batch; give one of available_now = true, once = true, '
+        "37: [trigger] has nothing that starts a batch; give one of available_now = true, once = true, "
         'every = "10 seconds"',
     ),
     (
         "available_now = true",
         'available_now = true\nevery = "1 second"',
-        '37: [trigger] has both available_now and every; give one of available_now = true, once = true, '
+        "37: [trigger] has both available_now and every; give one of available_now = true, once = true, "
         'every = "10 seconds"',
     ),
     (

@@ -16,8 +16,9 @@ from hypothesis import strategies as st
 from skewless import aggregate
 from skewless.aggregate import Kernel
 from skewless.errors import SkewlessError
-from skewless.panes import Layout, MemoryStore, Owner, WindowSpec
+from skewless.panes import Layout, Owner, WindowSpec
 from skewless.panes.partials import Partials
+from skewless.state import MemoryStore
 
 Row = tuple[int, str | None, int | None, int | None]  # time, two key columns, value
 INPUTS = [pa.int64(), pa.float64()]

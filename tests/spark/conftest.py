@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from skewless.spark.session import configure
+from skewless.spark.session import FILE_SYSTEM, MANAGER, configure
 
 HERE = Path(__file__).parent
 
@@ -25,6 +25,7 @@ def spark() -> Iterator[SparkSession]:
         configure(SparkSession.builder)
         .master("local[2]")
         .appName("skewless-tests")
+        .config(MANAGER, FILE_SYSTEM)
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.bindAddress", "127.0.0.1")

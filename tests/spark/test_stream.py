@@ -17,7 +17,7 @@ import skewless as sk
 from skewless.hashing import xxhash64
 from skewless.home import homes
 from skewless.spark.policy_file import PolicyFile
-from skewless.spark.session import ARROW_BYTES, ARROW_ROWS, PROVIDER, ROCKSDB, prepare
+from skewless.spark.session import ARROW_BYTES, ARROW_ROWS, MANAGER, PROVIDER, ROCKSDB, prepare
 from skewless.split import Dalton
 
 WORKERS = 8
@@ -247,6 +247,7 @@ def test_a_session_made_elsewhere_is_prepared_with_a_warning_once(spark: SparkSe
     other.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
     other.conf.set(ARROW_ROWS, "10000")
     other.conf.set(ARROW_BYTES, "64mb")
+    other.conf.unset(MANAGER)
     with warnings.catch_warnings(record=True) as said:
         warnings.simplefilter("always")
         prepare(other)
@@ -255,5 +256,6 @@ def test_a_session_made_elsewhere_is_prepared_with_a_warning_once(spark: SparkSe
         "windows keep their state in RocksDB",
         f"{ARROW_ROWS} is 10000",
         f"{ARROW_BYTES} is set",
+        f"{MANAGER} is not set",
     ]
     assert other.conf.get(PROVIDER) == ROCKSDB

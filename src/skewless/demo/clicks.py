@@ -43,7 +43,7 @@ class Clicks:
     """
 
     batches: int = 6
-    rows: int = 60_000
+    rows: int = 30_000
     seconds: int = 20
     pages: int = 20_000
     skew: float = 1.5

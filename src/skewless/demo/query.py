@@ -25,8 +25,8 @@ from skewless.demo.measured import Batch, HotPage, Run
 from skewless.policy import Policy
 from skewless.stream import KeyedStream, keyed
 
-SIZE, SLIDE, WATERMARK = "60 seconds", "1 second", "5 seconds"
-WORKERS = 8
+SIZE, SLIDE, WATERMARK = "120 seconds", "1 second", "5 seconds"
+WORKERS = 4
 LEARNING = 30.0  # seconds at most; it takes a hundredth of one
 
 

@@ -179,9 +179,7 @@ def _triggered(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
 
 def _line(progress: Progress, event: QueryProgressEvent, stream: KeyedStream) -> str:
     done = event.progress
-    return progress.line(
-        done.batchId, done.numInputRows, done.processedRowsPerSecond, done.eventTime, stream.imbalance
-    )
+    return progress.line(done.batchId, done.numInputRows, done.processedRowsPerSecond, done.eventTime, stream.imbalance)
 
 
 def _follow(query: StreamingQuery, events: _Events, progressed: Callable[[QueryProgressEvent], None]) -> bool:

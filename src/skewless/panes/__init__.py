@@ -3,6 +3,5 @@
 from skewless.panes.layout import Layout
 from skewless.panes.owner import Owner
 from skewless.panes.spec import WindowSpec
-from skewless.panes.store import MemoryStore, Store
 
-__all__ = ["Layout", "MemoryStore", "Owner", "Store", "WindowSpec"]
+__all__ = ["Layout", "Owner", "WindowSpec"]

@@ -12,16 +12,16 @@ import pyarrow as pa
 from skewless.aggregate.kernel import Fields, take
 from skewless.arrays import Int64Array
 from skewless.errors import SkewlessError
-from skewless.panes import blob
 from skewless.panes.layout import Layout
 from skewless.panes.output import Output
 from skewless.panes.pages import Pages
 from skewless.panes.pane import Pane
 from skewless.panes.partials import FIRST_KEY, merged
 from skewless.panes.slots import Slots
-from skewless.panes.store import Store
 from skewless.panes.sweep import Sweep
 from skewless.panes.updates import changes
+from skewless.state import blob
+from skewless.state.store import Store
 
 _SUMMARY = "summary"
 

@@ -10,10 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from skewless.aggregate.kernel import Fields, Kernel, concat, take
-from skewless.panes import blob
 from skewless.panes.pane import Pane
 from skewless.panes.spec import WindowSpec
-from skewless.panes.store import Store
+from skewless.state import blob
+from skewless.state.store import Store
 
 _PAGE, _AFTER = "page/{}", "after/{}"
 _PAGES = 8  # in a window, or thereabouts

@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skewless.aggregate.kernel import put, take
-from skewless.panes.keys import codes, normal
 from skewless.panes.layout import Layout
+from skewless.state.keys import codes, normal
 
 FIRST_KEY = 2
 """The columns before the keys: of rows, hash and time; of partial states, hash and pane."""

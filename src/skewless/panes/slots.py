@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 
 from skewless.arrays import Int64Array
-from skewless.panes import blob
-from skewless.panes.keys import codes
-from skewless.panes.store import Store
+from skewless.state import blob
+from skewless.state.keys import codes
+from skewless.state.store import Store
 
 _NAME = "keys/{}"
 

@@ -11,8 +11,9 @@ import pyarrow as pa
 from pyspark import TaskContext
 
 from skewless.arrays import Int64Array
-from skewless.panes import Layout, blob
+from skewless.panes import Layout
 from skewless.panes.partials import Partials
+from skewless.state import blob
 
 SCHEMA = "owner int, states binary, worker int, rows long"
 """A row for each owner: the value that Spark shuffles to it and its partial states. The first row of a worker also has

@@ -127,9 +127,7 @@ class Aggregation:
         return list(dict.fromkeys(names))
 
     def _reads(self) -> tuple[tuple[int | None, ...], ...]:
-        at: dict[str, int | None] = {
-            name: FIRST_KEY + len(self.keys) + i for i, name in enumerate(self._inputs())
-        }
+        at: dict[str, int | None] = {name: FIRST_KEY + len(self.keys) + i for i, name in enumerate(self._inputs())}
         return tuple(tuple(at.get(name) for name in measure.columns) for measure in self.measures.values())
 
     def _schema(self, layout: Layout) -> T.StructType:

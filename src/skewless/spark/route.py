@@ -4,16 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from skewless.arrays import Int64Array
 from skewless.errors import SkewlessError
 from skewless.hashing import SEED
+from skewless.policy import Policy
 
 KEY = "__skewless_key"  # the hash of a row's key columns
 WORKER = "__skewless_worker"
 LANES = "__skewless_lanes"
 POLICY_KEY = "__skewless_policy_key"
+MOST_BITS = 12
+"""By which a hot key is found in an expression: longer tables make the plan larger than a join is slow."""
 
 
 def column(df: DataFrame, name: str) -> Column:
@@ -35,11 +40,55 @@ def with_worker(df: DataFrame, policy: DataFrame, workers: int, *, shuffle: bool
     """
     lanes = policy.where("key is not null").select(F.col("key").alias(POLICY_KEY), F.col("lanes").alias(LANES))
     joined = df.join(F.broadcast(lanes), F.col(KEY) == F.col(POLICY_KEY), "left")
-    chance = F.rand(SEED)
-    elsewhere = chance * workers if shuffle else F.pmod(F.xxhash64(KEY), F.lit(workers))
-    lane = F.element_at(LANES, (chance * F.size(LANES)).cast("int") + 1)
-    worker = F.when(F.col(LANES).isNull(), elsewhere.cast("int")).otherwise(lane)
+    lane = F.get(F.col(LANES), (F.rand(SEED) * F.size(LANES)).cast("int"))
+    worker = F.when(F.col(LANES).isNull(), _elsewhere(workers, shuffle)).otherwise(lane)
     return joined.withColumn(WORKER, worker).drop(LANES, POLICY_KEY)
+
+
+def with_planned_worker(df: DataFrame, policy: Policy, *, shuffle: bool = False) -> DataFrame | None:
+    """The same for a policy that will not change, without a join: its table becomes part of the expression.
+
+    A hot key is found by some bits of its hash, chosen so that no two hot keys have the same; None if there are no such
+    bits, as happens with hundreds of hot keys.
+    """
+    elsewhere = _elsewhere(policy.workers, shuffle)
+    if not len(policy):
+        return df.withColumn(WORKER, elsewhere)
+    found = perfect(policy.keys)
+    if found is None:
+        return None
+    shift, places = found
+    size = len(places)
+    keys, starts, lengths = (np.zeros(size, dtype=np.int64) for _ in range(3))
+    full = places >= 0
+    keys[full], starts[full] = policy.keys[places[full]], policy.offsets[:-1][places[full]]
+    lengths[full] = np.diff(policy.offsets)[places[full]]
+    slot = F.shiftrightunsigned(KEY, shift).bitwiseAND(F.lit(size - 1)).cast("int")
+    start, length = (F.get(F.lit(column.astype(np.int32).tolist()), slot) for column in (starts, lengths))
+    hot = (length > 0) & (F.get(F.lit(keys.tolist()), slot) == F.col(KEY))
+    lane = F.get(F.lit(policy.lanes.tolist()), start + (F.rand(SEED) * length).cast("int"))
+    return df.withColumn(WORKER, F.when(hot, lane).otherwise(elsewhere))
+
+
+def perfect(keys: Int64Array) -> tuple[int, Int64Array] | None:
+    """A shift of hashes after which their last bits are all different, and the hash for each value of those bits.
+
+    >>> perfect(np.array([0b100, 0b000, 0b110]))
+    (1, array([ 1, -1,  0,  2]))
+    """
+    for bits in range(max(1, int(len(keys) - 1).bit_length()), MOST_BITS + 1):
+        for shift in range(64 - bits):
+            slots = (keys.view(np.uint64) >> np.uint64(shift)).astype(np.int64) & ((1 << bits) - 1)
+            if len(np.unique(slots)) == len(keys):
+                places = np.full(1 << bits, -1, dtype=np.int64)
+                places[slots] = np.arange(len(keys))
+                return shift, places
+    return None
+
+
+def _elsewhere(workers: int, shuffle: bool) -> Column:
+    """The worker of a key that is not hot."""
+    return (F.rand(SEED) * workers if shuffle else F.pmod(F.xxhash64(KEY), F.lit(workers))).cast("int")
 
 
 def exchange(df: DataFrame, workers: int) -> DataFrame:

@@ -16,6 +16,10 @@ CHANGELOG = "spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabl
 ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 NO_LIMIT = str(2**31 - 1)
+MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
+FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+"""On a local disk Spark's default manager starts three processes for every file of a checkpoint that this one does
+not; renames are atomic there with both. On HDFS the default is the one to have."""
 
 SETTINGS = {
     PROVIDER: ROCKSDB,
@@ -57,6 +61,7 @@ def session(cores: int | None = None, *, memory: str = "2g", **settings: str) ->
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = configure(SparkSession.Builder().appName("skewless").master(f"local[{cores}]"))
     builder = builder.config("spark.driver.memory", memory).config("spark.sql.shuffle.partitions", str(cores))
+    builder = builder.config(MANAGER, FILE_SYSTEM)
     for name, value in settings.items():
         builder = builder.config(name if "." in name else name.replace("_", "."), value)
     spark = builder.getOrCreate()
@@ -80,12 +85,16 @@ def prepare(spark: SparkSession) -> None:
         _warn(f"{ARROW_ROWS} is {rows}: rows reach Python in small pieces; 100000 is faster")
     if spark.conf.get(ARROW_BYTES, None) != NO_LIMIT:
         _warn(f"{ARROW_BYTES} is set: Spark adds up bytes after every row for it; {NO_LIMIT} is twice as fast")
+    if (spark.conf.get("spark.master", "") or "").startswith("local") and spark.conf.get(MANAGER, None) is None:
+        _warn(
+            f"{MANAGER} is not set: checkpoints on a local disk are slower for it; set it to {FILE_SYSTEM}", "session()"
+        )
 
 
 _warned: set[str] = set()
 
 
-def _warn(text: str) -> None:
+def _warn(text: str, remedy: str = "configure(builder)") -> None:
     if text not in _warned:
         _warned.add(text)
-        warnings.warn(f"{text} (sk.configure(builder) does it for a new session)", stacklevel=5)
+        warnings.warn(f"{text} (sk.{remedy} does it for a new session)", stacklevel=5)

@@ -12,7 +12,8 @@ from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 from skewless.errors import SkewlessError
-from skewless.panes import Layout, Owner, Store, blob
+from skewless.panes import Layout, Owner
+from skewless.state import Store, blob
 
 ROWS = "rows binary"
 """What owners give where pandas could not carry the rows: blobs of them, for `Unpack`."""

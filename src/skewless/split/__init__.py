@@ -39,8 +39,7 @@ __all__ = [
 ]
 
 _CLASSES: dict[str, type[Splitter]] = {
-    each.name: each
-    for each in (Hash, Shuffle, TwoChoices, DChoices, WChoices, CAM, CM, DAGreedy, Dalton, Prompt)
+    each.name: each for each in (Hash, Shuffle, TwoChoices, DChoices, WChoices, CAM, CM, DAGreedy, Dalton, Prompt)
 }
 NAMES = tuple(_CLASSES)
 _WINDOW = ("slide", "slides")  # asked of all, though some remember nothing

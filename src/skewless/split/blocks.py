@@ -159,9 +159,7 @@ def _partition(counts: Int64Array, filled: Int64Array, which: Int64Array, block:
 
 
 @lean_kernel
-def _worst_fit(
-    room: FloatArray, sizes: Int64Array, whole: Int64Array, served: BoolArray, out: Int32Array
-) -> None:
+def _worst_fit(room: FloatArray, sizes: Int64Array, whole: Int64Array, served: BoolArray, out: Int32Array) -> None:
     left = room.shape[0]
     for i in range(whole.shape[0]):
         best = -1

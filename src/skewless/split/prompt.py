@@ -114,9 +114,7 @@ class Prompt(Splitter):
 
     def _policy_of(self, plan: BlockPlan) -> Policy:
         self.version += 1
-        return Policy.from_assignments(
-            self.workers, plan.keys[plan.which], plan.block, plan.size, version=self.version
-        )
+        return Policy.from_assignments(self.workers, plan.keys[plan.which], plan.block, plan.size, version=self.version)
 
     def _begin_batch(self, histogram: Histogram) -> None:
         """A block plan needs nothing of the batch before."""

@@ -1,0 +1,193 @@
+"""Readj: the keys stay where they are, but for the moves and swaps that help most (Gedik, Algorithm 4)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skewless.arrays import BoolArray, Float, FloatArray, Int, Int32Array, Int64Array
+from skewless.errors import SkewlessError
+from skewless.kernel import inner, lean_kernel
+from skewless.place.base import SLOTS
+from skewless.place.hybrid import Hybrid, Problem
+from skewless.place.penalty import NOBODY, UTILITIES, rank, rho, rho_now, utility
+from skewless.place.resources import Resources, Tolerance
+
+LEAST_GAIN = 1e-12  # of the balance penalty, in parts of it: less is rounding
+
+
+class Readj(Hybrid):
+    """Starts from where the tracked keys are, and moves one or swaps two for as long as that improves the balance.
+
+    Of all moves and swaps that lower the balance penalty, the one goes next that gains most utility for the volume
+    moved, or loses least: as in the paper's listing, balance is worth any migration, and the utility only chooses. A
+    key whose worker is no more starts where consistent hashing puts it.
+
+    Gains are all measured from the utility before the step. The listing goes on from each better candidate's utility to
+    the next, so that the order in which they are tried matters; it reaches the same balance with up to 2.5 times the
+    migration.
+
+    Only a pair with a worker of the largest or smallest load can lower the penalty, so no others are tried: about 4/N
+    of the R^2 pairs of R keys on N workers.
+
+    Parameters
+    ----------
+    slots, replicas, resources, alpha, sigma, utility
+        See `Hybrid`.
+    most_moves
+        How often one key may be moved or swapped.
+
+    Examples
+    --------
+    >>> from skewless.place import Frequencies
+    >>> seen = Frequencies(np.array([11, 12, 13, 14]), np.array([40, 30, 20, 10]), total=100)
+    >>> placer = Readj()
+    >>> two = placer.place(seen, None, workers=2)
+    >>> np.bincount(two.own, seen.counts)
+    array([50., 50.])
+    >>> three = placer.place(seen, two, workers=3)
+    >>> np.sort(np.bincount(three.own, seen.counts))
+    array([30., 30., 40.])
+
+    Reference
+    ---------
+    Gedik. Partitioning functions for stateful data parallelism in stream processing. VLDB Journal 23(4), 2014.
+    """
+
+    name = "readj"
+
+    def __init__(
+        self,
+        slots: int = SLOTS,
+        replicas: int = 1000,
+        resources: Resources | str = "LCL",
+        alpha: float | tuple[float, float, float] | Tolerance = 1.2,
+        sigma: float = 0.1,
+        utility: str = "APM",
+        most_moves: int = 5,
+    ) -> None:
+        super().__init__(slots, replicas, resources, alpha, sigma, utility)
+        if most_moves < 0:
+            raise SkewlessError(f"most_moves is {most_moves}; give at least 0")
+        self.most_moves = most_moves
+
+    def assign(self, problem: Problem) -> Int32Array:
+        """A channel for each item."""
+        return self.readjust(problem)[0]
+
+    def readjust(self, problem: Problem) -> tuple[Int32Array, Int64Array]:
+        """A channel for each item, and how often each was moved or swapped."""
+        there = (problem.before >= 0) & (problem.before < problem.channels)
+        where = np.where(there, problem.before, problem.fallback).astype(np.int32)
+        loads = problem.floor.copy()
+        for k, weights in enumerate(problem.weights):
+            loads[k] += np.bincount(where, weights, problem.channels)
+        times = np.zeros(len(where), np.int64)
+        if len(where):
+            _readjust(
+                problem.frequencies,
+                problem.weights,
+                problem.state,
+                problem.before,
+                problem.exponents,
+                loads,
+                *problem.extremes,
+                problem.thetas * loads.sum(axis=1) / problem.channels,
+                np.zeros(problem.channels, np.bool_),
+                UTILITIES.index(self.utility),
+                problem.moved + float(problem.state[~there].sum()),
+                problem.ideal,
+                self.most_moves,
+                where,
+                times,
+            )
+        return where, times
+
+
+@inner
+def _cost(state: FloatArray, before: Int32Array, giver: Int, taker: Int, item: Int) -> Float:
+    """Equation 22: state that moves if it was on the giver all along, less that which comes home to the taker."""
+    if before[item] == giver:
+        return state[item]
+    if before[item] == taker:
+        return -state[item]
+    return 0.0
+
+
+@lean_kernel
+def _readjust(
+    frequencies: FloatArray,
+    weights: FloatArray,
+    state: FloatArray,
+    before: Int32Array,
+    exponents: FloatArray,
+    loads: FloatArray,
+    highest: Int64Array,
+    lowest: Int64Array,
+    allowed: FloatArray,
+    extreme: BoolArray,
+    code: Int,
+    moved: Float,
+    ideal: Float,
+    most_moves: Int,
+    where: Int32Array,
+    times: Int64Array,
+) -> None:
+    items = frequencies.shape[0]
+    channels = loads.shape[1]
+    resources = loads.shape[0]
+    while True:
+        rank(loads, highest, lowest)
+        for channel in range(channels):
+            extreme[channel] = False
+        for k in range(resources):
+            extreme[highest[k, 0]] = True
+            extreme[lowest[k, 0]] = True
+        current = rho_now(loads, highest, lowest, allowed, exponents)
+        limit = current * (1.0 - LEAST_GAIN)
+        value = utility(code, current, moved / ideal)
+        best, best_other, best_channel = NOBODY, NOBODY, NOBODY
+        best_gain = -np.inf
+        best_cost = 0.0
+        for item in range(items):
+            if times[item] >= most_moves:
+                continue
+            giver = where[item]
+            for taker in range(channels):
+                if taker == giver or not (extreme[giver] or extreme[taker]):
+                    continue
+                balance = rho(loads, highest, lowest, allowed, exponents, weights, giver, taker, item, NOBODY)
+                if not balance < limit:
+                    continue
+                cost = _cost(state, before, giver, taker, item)
+                gain = (value - utility(code, balance, (moved + cost) / ideal)) / frequencies[item]
+                if gain > best_gain:
+                    best, best_other, best_channel, best_gain, best_cost = item, NOBODY, taker, gain, cost
+            for other in range(item + 1, items):
+                taker = where[other]
+                if taker == giver or not (extreme[giver] or extreme[taker]) or times[other] >= most_moves:
+                    continue
+                volume = abs(frequencies[item] - frequencies[other])
+                if volume == 0.0:
+                    continue
+                balance = rho(loads, highest, lowest, allowed, exponents, weights, giver, taker, item, other)
+                if not balance < limit:
+                    continue
+                cost = _cost(state, before, giver, taker, item) + _cost(state, before, taker, giver, other)
+                gain = (value - utility(code, balance, (moved + cost) / ideal)) / volume
+                if gain > best_gain:
+                    best, best_other, best_channel, best_gain, best_cost = item, other, taker, gain, cost
+        if best == NOBODY:
+            return
+        giver = where[best]
+        for k in range(resources):
+            change = weights[k, best]
+            if best_other != NOBODY:
+                change -= weights[k, best_other]
+            loads[k, giver] -= change
+            loads[k, best_channel] += change
+        where[best] = best_channel
+        times[best] += 1
+        if best_other != NOBODY:
+            where[best_other] = giver
+            times[best_other] += 1
+        moved += best_cost

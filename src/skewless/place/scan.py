@@ -1,0 +1,107 @@
+"""Scan: the frequent keys one after the other, each where it is of most use (Gedik, Algorithm 2)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skewless.arrays import Float, FloatArray, Int, Int32Array, Int64Array
+from skewless.kernel import lean_kernel
+from skewless.place.hybrid import Hybrid, Problem
+from skewless.place.penalty import NOBODY, UTILITIES, rank, rho, utility
+
+
+class Scan(Hybrid):
+    """Places the tracked keys in falling order of frequency, each on the worker of the best utility.
+
+    Of several equally good workers, the one that has the key's state already wins, then the one with the least load.
+    The paper leaves ties to the lowest number. While workers are added under "APM" that comes to the same, but without
+    migration to tell them apart many workers tie, as the balance penalty sees only the largest and the smallest load:
+    a first placement of Zipf-1 keys on 10 workers has its loads at 1.7 to 1 this way, and at 2.7 to 1 the other.
+
+    With the penalties kept up, R keys on N workers take R N steps after the keys are sorted.
+
+    For the parameters see `Hybrid`.
+
+    Examples
+    --------
+    >>> from skewless.place import Frequencies
+    >>> seen = Frequencies(np.array([11, 12, 13, 14]), np.array([40, 30, 20, 10]), total=100)
+    >>> placement = Scan().place(seen, None, workers=2)
+    >>> placement.keys, placement.own
+    (array([11, 12, 13, 14]), array([0, 1, 1, 0], dtype=int32))
+
+    Reference
+    ---------
+    Gedik. Partitioning functions for stateful data parallelism in stream processing. VLDB Journal 23(4), 2014.
+    """
+
+    name = "scan"
+
+    def assign(self, problem: Problem) -> Int32Array:
+        """A channel for each item."""
+        where = np.full(len(problem.frequencies), NOBODY, np.int32)
+        _scan(
+            np.argsort(-problem.frequencies, kind="stable"),
+            problem.weights,
+            problem.state,
+            problem.before,
+            problem.thetas,
+            problem.exponents,
+            problem.floor.copy(),
+            *problem.extremes,
+            np.empty(len(problem.weights)),
+            UTILITIES.index(self.utility),
+            problem.moved,
+            problem.ideal,
+            where,
+        )
+        return where
+
+
+@lean_kernel
+def _scan(
+    order: Int64Array,
+    weights: FloatArray,
+    state: FloatArray,
+    before: Int32Array,
+    thetas: FloatArray,
+    exponents: FloatArray,
+    loads: FloatArray,
+    highest: Int64Array,
+    lowest: Int64Array,
+    allowed: FloatArray,
+    code: Int,
+    moved: Float,
+    ideal: Float,
+    where: Int32Array,
+) -> None:
+    channels = loads.shape[1]
+    resources = loads.shape[0]
+    for i in range(order.shape[0]):
+        item = order[i]
+        rank(loads, highest, lowest)
+        for k in range(resources):
+            total = weights[k, item]
+            for channel in range(channels):
+                total += loads[k, channel]
+            allowed[k] = thetas[k] * total / channels
+        best = NOBODY
+        best_value = np.inf
+        best_load = np.inf
+        for channel in range(channels):
+            stays = channel == before[item]
+            balance = rho(loads, highest, lowest, allowed, exponents, weights, NOBODY, channel, item, NOBODY)
+            cost = moved if stays else moved + state[item]
+            value = utility(code, balance, cost / ideal)
+            load = -1.0
+            if not stays:
+                load = 0.0
+                for k in range(resources):
+                    load += loads[k, channel]
+            if value < best_value or (value == best_value and load < best_load):
+                best, best_value, best_load = channel, value, load
+        where[item] = best
+        if best != before[item]:
+            moved += state[item]
+        for k in range(resources):
+            loads[k, best] += weights[k, item]

@@ -1,0 +1,44 @@
+"""Uniform hashing, which moves nearly everything when a worker comes or goes: what the others are measured against."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skewless.arrays import FloatArray, Int32Array, Int64Array
+from skewless.place.base import NO_KEYS, NO_OWNERS, Frequencies
+from skewless.place.function import Constructor, PartitioningFunction
+from skewless.place.placement import Placement
+
+
+class Uniform(Constructor):
+    """The slot's number modulo the workers.
+
+    Parameters
+    ----------
+    slots
+        Tail slots.
+
+    Examples
+    --------
+    >>> seen = Frequencies(np.array([7]), np.array([50]), total=100)
+    >>> Uniform(slots=6).place(seen, None, workers=4).tail
+    array([0, 1, 2, 3, 0, 1], dtype=int32)
+    """
+
+    name = "uniform"
+
+    def construct(
+        self,
+        items: Int64Array,
+        frequencies: FloatArray,
+        previous: PartitioningFunction | None,
+        channels: int,
+        domain: int | None = None,
+    ) -> PartitioningFunction:
+        """The hash of the item modulo the channels."""
+        return PartitioningFunction(channels)
+
+    def _place(
+        self, frequencies: Frequencies, previous: Placement | None, workers: int
+    ) -> tuple[Int32Array, Int64Array, Int32Array]:
+        return (np.arange(self.slots) % workers).astype(np.int32), NO_KEYS, NO_OWNERS

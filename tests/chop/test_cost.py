@@ -1,0 +1,82 @@
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skewless.chop import BatchModel, ByBatch, Costs
+from skewless.errors import SkewlessError
+
+SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(lambda pair: (max(pair), min(pair)))
+COSTS = Costs(update=2e-6, open_close=50e-6, other=10e-6)
+
+
+def counted(size: int, slide: int, batch: int) -> tuple[int, int]:
+    """Rows and window updates of a batch, by going through its rows."""
+    batches = ByBatch(size, slide, batch, rows=True)
+    start, end = batches.span(3)
+    windows = batches.windows_of(3)
+    updates = sum(w * slide <= row < w * slide + size for row in range(start, end) for w in windows)
+    return end - start, updates
+
+
+@given(SHAPES, st.integers(1, 12))
+def test_updates_are_counted_exactly(shape: tuple[int, int], batch: int) -> None:
+    model = BatchModel(*shape, rate=1.0, workers=1, costs=COSTS)
+    assert (float(model.rows(batch)), float(model.updates(batch))) == counted(*shape, batch)
+
+
+@given(SHAPES, st.integers(1, 200))
+def test_the_papers_count_is_right_in_two_places(shape: tuple[int, int], batch: int) -> None:
+    w, s = shape
+    exact, paper = (BatchModel(w, s, 1.0, 1, COSTS, paper=paper).updates(batch) for paper in (False, True))
+    assert paper == s * batch * (batch + 1) / 2 + (w - s)
+    assert np.sign(paper - exact) == np.sign((batch - 1) * (s * (batch + 2) - 2 * w))
+
+
+def test_cost_and_rate_are_the_papers_equations() -> None:
+    w, s, b, d, rate = 100, 4, 7, 3, 5000.0
+    model = BatchModel(w, s, rate, d, COSTS, headroom=0.2)
+    rows = w + (b - 1) * s
+    cost = b * w / rows * 2e-6 + b / rows * 50e-6 + 10e-6
+    assert model.cost(b) == pytest.approx(cost)
+    assert model.load(b) == pytest.approx(rate / d * rows / (b * s))
+    assert model.capacity(b) == pytest.approx(0.8 / cost)
+    assert model.excess(b) == pytest.approx(model.load(b) - 0.8 / cost)
+    assert model.waiting(b) == pytest.approx(6 * 4 / 5000)
+    assert model.running(b) == pytest.approx(rows * cost / 0.8)
+    assert model.latency(b, 10.0) == pytest.approx(model.waiting(b) + model.running(b) + model.backlog(b, 10.0))
+
+
+@given(SHAPES, st.integers(1, 50))
+def test_at_its_throughput_a_batch_size_is_just_kept_up_with(shape: tuple[int, int], batch: int) -> None:
+    throughput = float(BatchModel(*shape, 1000.0, 4, COSTS).throughput(batch))
+    just = BatchModel(*shape, throughput, 4, COSTS)
+    assert just.excess(batch) == pytest.approx(0, abs=1e-6 * float(just.load(batch)))
+    assert BatchModel(*shape, throughput * 0.9, 4, COSTS).backlog(batch, 10.0) == 0
+    # A tenth too much piles up a tenth of the time as work.
+    assert BatchModel(*shape, throughput * 1.1, 4, COSTS).backlog(batch, 10.0) == pytest.approx(1.0)
+
+
+@given(SHAPES)
+def test_exactly_counted_a_larger_batch_carries_no_less(shape: tuple[int, int]) -> None:
+    throughput = BatchModel(*shape, 1000.0, 4, COSTS).throughput(np.arange(1, 300))
+    assert (np.diff(throughput) >= -1e-9 * throughput[1:]).all()
+
+
+def test_work_that_costs_nothing_has_no_limit() -> None:
+    assert BatchModel(10, 1, 1000.0, 4, Costs(0, 0, 0)).throughput(3) == np.inf
+
+
+def test_what_is_no_stream_is_refused() -> None:
+    with pytest.raises(SkewlessError, match="slide from 0 to the size"):
+        BatchModel(100, 200, 1.0, 1, COSTS)
+    with pytest.raises(SkewlessError, match="rate is 0"):
+        BatchModel(100, 1, 0.0, 1, COSTS)
+    with pytest.raises(SkewlessError, match="workers must be at least 1"):
+        BatchModel(100, 1, 1.0, 0, COSTS)
+    with pytest.raises(SkewlessError, match="headroom is 1"):
+        BatchModel(100, 1, 1.0, 1, COSTS, headroom=1.0)
+    with pytest.raises(SkewlessError, match="seconds of at least 0"):
+        Costs(-1e-6, 0, 0)

@@ -1,0 +1,152 @@
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from skewless.chop import BatchModel, ByBatch, Costs, Tuner, choose
+from skewless.chop.tasks import sustained
+from skewless.errors import SkewlessError
+
+MIXES = {
+    "rows": Costs(update=1.77e-6, open_close=0.0, other=23.2e-6),
+    "updates": Costs(update=5e-6, open_close=5e-6, other=2e-6),
+    "windows": Costs(update=0.2e-6, open_close=400e-6, other=5e-6),
+}
+EVERY_MIX = pytest.mark.parametrize("costs", MIXES.values(), ids=MIXES)
+SIZE, SLIDE, WORKERS, LATENCY, PERIOD, HEADROOM = 100, 1, 4, 0.05, 10.0, 0.1
+SWEEP = [1, 2, 3, 4, 6, 8, 11, 16, 22, 32, 45, 64, 90, 128, 181, 256, 362, 512]
+
+
+def swept(costs: Costs) -> dict[int, float]:
+    """The rate that each batch size sustains in the simulated cluster."""
+    batches = {batch: ByBatch(SIZE, SLIDE, batch, rows=True) for batch in SWEEP}
+    return {batch: sustained(by, costs, WORKERS, LATENCY, HEADROOM) for batch, by in batches.items()}
+
+
+@EVERY_MIX
+@pytest.mark.parametrize("pressure", [0.8, 0.95, 1.5, 4.0])
+def test_the_choice_sustains_nearly_what_the_best_size_does(costs: Costs, pressure: float) -> None:
+    best = max(swept(costs).values())
+    model = BatchModel(SIZE, SLIDE, pressure * best, WORKERS, costs, HEADROOM)
+    choice = choose(model, LATENCY, PERIOD)
+    chosen = sustained(ByBatch(SIZE, SLIDE, choice.batch, rows=True), costs, WORKERS, LATENCY, HEADROOM)
+    assert chosen >= 0.85 * best
+    assert choice.kept == (pressure < 1)
+
+
+@EVERY_MIX
+def test_a_tuner_that_measures_its_costs_ends_near_the_best_size(costs: Costs) -> None:
+    best = max(swept(costs).values())
+    tuner = Tuner(SIZE, SLIDE, WORKERS, LATENCY, period=1.0, headroom=HEADROOM)
+    noise = np.random.default_rng(3)
+    rate = 0.9 * best
+    for second in range(20):
+        batch = tuner.tune(second, second * rate)
+        for _ in range(10):
+            rows, updates = SIZE + (batch - 1) * SLIDE, SIZE * batch
+            tuner.add(updates, batch, rows, costs.of(updates, batch, rows) * np.exp(0.03 * noise.standard_normal()))
+    found = sustained(ByBatch(SIZE, SLIDE, tuner.batch, rows=True), costs, WORKERS, LATENCY, HEADROOM)
+    assert found >= 0.85 * best
+
+
+def test_no_size_does_better_by_more_than_a_little_within_the_bound() -> None:
+    model = BatchModel(SIZE, SLIDE, 2000.0, WORKERS, MIXES["rows"], HEADROOM)
+    sizes = np.arange(1, 1001)
+    kept = model.latency(sizes, PERIOD) <= LATENCY
+    choice = choose(model, LATENCY, PERIOD)
+    assert choice.kept
+    assert kept[choice.batch - 1]
+    assert model.throughput(choice.batch) >= 0.98 * model.throughput(sizes[kept]).max()
+
+
+def test_without_a_solution_the_backlog_grows_least() -> None:
+    for paper in (False, True):
+        model = BatchModel(SIZE, SLIDE, 1e6, WORKERS, MIXES["rows"], HEADROOM, paper=paper)
+        choice = choose(model, LATENCY, PERIOD)
+        sizes = np.arange(1, 1001)
+        possible = sizes[model.waiting(sizes) + model.running(sizes) <= LATENCY]
+        assert not choice.kept
+        assert model.excess(choice.batch) == model.excess(possible).min()
+
+
+def test_the_papers_count_has_a_minimum_between() -> None:
+    model = BatchModel(SIZE, SLIDE, 20_000.0, WORKERS, MIXES["rows"], HEADROOM, paper=True)
+    sizes = np.arange(1, 1001)
+    least = int(sizes[model.excess(sizes).argmin()])
+    assert 1 < least < 1000
+
+
+def test_where_even_an_idle_worker_is_too_slow_the_bound_is_exceeded_by_least() -> None:
+    model = BatchModel(SIZE, SLIDE, 100.0, WORKERS, MIXES["windows"], HEADROOM)
+    assert choose(model, 1e-6, PERIOD).batch == 1
+
+
+def test_a_higher_bound_never_chooses_less_throughput() -> None:
+    model = BatchModel(SIZE, SLIDE, 3000.0, WORKERS, MIXES["rows"], HEADROOM)
+    found = [model.throughput(choose(model, bound, PERIOD).batch) for bound in (0.01, 0.03, 0.1, 0.3, 1.0)]
+    assert all(after >= 0.98 * before for before, after in pairwise(found))
+
+
+def test_the_size_changes_only_once_a_period() -> None:
+    tuner = Tuner(100, 1, 4, 0.5, period=10.0)
+    assert tuner.tune(0.0, 0) == 1
+    assert tuner.tune(9.9, 1000) == 1
+    assert tuner.tune(10.0, 1000) == 2  # nothing measured yet: try another size
+    assert tuner.tune(15.0, 2000) == 2
+    assert tuner.tune(20.0, 1000) == 2  # nothing arrived: nothing to tune for
+
+
+def test_as_long_as_nothing_is_measured_sizes_stay_small() -> None:
+    assert [Tuner(100, 1, 4, 0.5, most=1, period=1.0).tune(float(t), t) for t in range(3)] == [1, 1, 1]
+    tuner = Tuner(100, 1, 4, 0.5, period=1.0)
+    assert [tuner.tune(float(t), t) for t in range(5)] == [1, 2, 1, 2, 1]
+
+
+def test_tumbling_windows_stay_single() -> None:
+    tuner = Tuner(100, 100, 4, 0.5, period=1.0)
+    for second in range(10):
+        assert tuner.tune(float(second), 1000 * second) == 1
+        tuner.add(100, 1, 100, 1e-3)
+
+
+def test_a_size_that_was_kept_for_long_is_kept_on() -> None:
+    costs = MIXES["rows"]
+    tuner = Tuner(SIZE, SLIDE, WORKERS, LATENCY, period=1.0)
+    sizes = []
+    for second in range(3000):
+        batch = tuner.tune(second, second * 5000)
+        sizes.append(batch)
+        tuner.add(SIZE * batch, batch, SIZE + batch - 1, costs.of(SIZE * batch, batch, SIZE + batch - 1))
+    assert len(set(sizes[2:])) == 1
+
+
+def test_windows_of_time_hold_the_rows_that_arrive_in_them() -> None:
+    by_time, by_rows = (
+        Tuner(60_000_000, 1_000_000, 4, 5.0, unit=1e-6, period=1.0),
+        Tuner(60_000, 1000, 4, 5.0, period=1.0),
+    )
+    for tuner in (by_time, by_rows):
+        tuner.tune(0.0, 0)
+        tuner.tune(10.0, 10_000)
+    assert by_time.model is not None
+    assert by_rows.model is not None
+    assert by_time.model.size == pytest.approx(by_rows.model.size)
+    assert by_time.model == replace(by_rows.model, size=by_time.model.size, slide=by_time.model.slide)
+    assert by_time.expected().shape == by_time.expected(paper=True).shape == (1000,)
+
+
+def test_what_cannot_be_tuned_is_refused() -> None:
+    model = BatchModel(SIZE, SLIDE, 1e6, WORKERS, MIXES["rows"])
+    with pytest.raises(SkewlessError, match="seconds above 0"):
+        choose(model, 0.0, 1.0)
+    with pytest.raises(SkewlessError, match="at least 1 window, not 0"):
+        choose(model, 1.0, 1.0, most=0)
+    with pytest.raises(SkewlessError, match="slide from 1 to the size"):
+        Tuner(1, 2, 4, 0.5)
+    with pytest.raises(SkewlessError, match="a unit of 0"):
+        Tuner(2, 1, 4, 0.5, unit=0)
+    with pytest.raises(SkewlessError, match="nothing was chosen yet"):
+        Tuner(2, 1, 4, 0.5).expected()
