@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skewless import aggregate, hashing, metrics, sketch, split, workload
+    from skewless import aggregate, hashing, metrics, place, sketch, split, workload
     from skewless.aggregate import (
         Aggregate,
         collect,
@@ -26,8 +26,10 @@ if TYPE_CHECKING:
     )
     from skewless.errors import SkewlessError
     from skewless.histogram import Histogram
+    from skewless.keep import Processor, Rows, SlotProcessor, State
     from skewless.policy import Policy
     from skewless.ring import Ring
+    from skewless.spark.placing import Rule
     from skewless.spark.session import configure, session
     from skewless.stream import KeyedStream, WindowedStream, keyed
 
@@ -38,8 +40,13 @@ __all__ = [
     "Histogram",
     "KeyedStream",
     "Policy",
+    "Processor",
     "Ring",
+    "Rows",
+    "Rule",
     "SkewlessError",
+    "SlotProcessor",
+    "State",
     "WindowedStream",
     "aggregate",
     "collect",
@@ -54,6 +61,7 @@ __all__ = [
     "mean",
     "metrics",
     "min",
+    "place",
     "quantile",
     "session",
     "sketch",
@@ -71,13 +79,15 @@ _HOMES = {
     "skewless.aggregate": _AGGREGATES.split(),
     "skewless.errors": ["SkewlessError"],
     "skewless.histogram": ["Histogram"],
+    "skewless.keep": ["Processor", "Rows", "SlotProcessor", "State"],
     "skewless.policy": ["Policy"],
     "skewless.ring": ["Ring"],
+    "skewless.spark.placing": ["Rule"],
     "skewless.spark.session": ["configure", "session"],
     "skewless.stream": ["KeyedStream", "WindowedStream", "keyed"],
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = {"aggregate", "hashing", "metrics", "sketch", "split", "workload"}
+_MODULES = {"aggregate", "hashing", "metrics", "place", "sketch", "split", "workload"}
 
 
 def __getattr__(name: str) -> Any:

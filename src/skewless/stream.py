@@ -3,35 +3,49 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.types import StructType
 
-from skewless import split
+from skewless import place, split
 from skewless.aggregate import Measure
 from skewless.aggregate.measure import TIME
 from skewless.errors import SkewlessError
 from skewless.interval import microseconds
+from skewless.keep import Processor
+from skewless.keep.location import Location
+from skewless.keep.still import Still
 from skewless.panes import WindowSpec
+from skewless.place import Move, Placement, Placer
 from skewless.policy import Policy
 from skewless.spark.listen import listen
-from skewless.spark.loop import Loop, exact_histogram, histogram_of, observed
+from skewless.spark.loop import Loop, exact_histogram, histogram_of, measured, observed
 from skewless.spark.monitor import Monitor
 from skewless.spark.native import natives
+from skewless.spark.placing import Placing, Rule, placed
 from skewless.spark.plan import Aggregation, Windowing, check_time, delay_of, shuffle_partitions
 from skewless.spark.policy_file import PolicyFile, policy_frame
 from skewless.spark.route import KEY, column, exchange, with_key, with_planned_worker, with_worker
 from skewless.spark.session import prepare
+from skewless.spark.slots import Processing, fields_of, structure
 from skewless.split import Splitter
 
-STRATEGIES = ("auto", "local", "spark", *split.NAMES)
+PLACERS = ("auto", "hash", *(name for name in place.NAMES if name != "uniform"))
+STRATEGIES = ("auto", "local", "spark", *split.NAMES, *(name for name in PLACERS if name not in ("auto", "hash")))
 _MOVELESS = ("local", "spark")
 
 
 def keyed(
-    df: DataFrame, *keys: str, workers: int | None = None, strategy: str | Splitter = "auto", name: str | None = None
+    df: DataFrame,
+    *keys: str,
+    workers: int | None = None,
+    strategy: str | Splitter | Placer = "auto",
+    name: str | None = None,
 ) -> KeyedStream:
     """A stream of rows with a key, to be spread evenly over workers.
 
@@ -45,7 +59,8 @@ def keyed(
         Workers that share the rows; Spark's shuffle partitions if not given.
     strategy
         "auto" chooses. Or the name of a splitter ("dalton", "hash", ...), or one made by hand; "local" combines rows
-        where they lie; "spark" leaves everything to Spark's own operators.
+        where they lie; "spark" leaves everything to Spark's own operators. For `process`, a placer ("readj", "even",
+        ...), or "hash" to place once and for ever.
     name
         Of the stream, in metrics and messages.
     """
@@ -61,7 +76,7 @@ def keyed(
                 f"the strategy is for {strategy.workers} workers, but workers is {workers}; give it once"
             )
         workers = strategy.workers
-    elif strategy not in STRATEGIES:
+    elif not isinstance(strategy, Placer) and strategy not in STRATEGIES:
         raise SkewlessError(f"no strategy {strategy!r}; there are {', '.join(STRATEGIES)}")
     if workers is None:
         workers = shuffle_partitions(df)
@@ -73,11 +88,14 @@ def keyed(
 class KeyedStream:
     """Rows with a key, and the strategy that decides which worker gets each; made by `keyed`."""
 
-    def __init__(self, df: DataFrame, keys: tuple[str, ...], workers: int, strategy: str | Splitter, name: str) -> None:
+    def __init__(
+        self, df: DataFrame, keys: tuple[str, ...], workers: int, strategy: str | Splitter | Placer, name: str
+    ) -> None:
         self.df, self.keys, self.workers, self.name = df, keys, workers, name
         self._asked = strategy
         self._splitter = strategy if isinstance(strategy, Splitter) else None
         self._loop: Loop | None = None
+        self._placing: Placing | None = None
         self._monitor: Monitor | None = None
         self._policy = Policy.of(workers)
         self._runs: tuple[str, str] | None = None  # the strategy that runs, and why
@@ -99,11 +117,15 @@ class KeyedStream:
     @property
     def loads(self) -> dict[int, int]:
         """Rows that each worker combined in the last micro-batch of a windowed query; empty before that."""
+        if self._placing:
+            return self._placing.loads
         return self._monitor.loads if self._monitor else {}
 
     @property
     def imbalance(self) -> float | None:
         """Rows of the busiest worker over the average, in that micro-batch; None before it."""
+        if self._placing:
+            return self._placing.imbalance
         loads = self.loads
         workers = max(len(loads), self.workers if self._loop else 0)
         return max(loads.values()) * workers / sum(loads.values()) if loads else None
@@ -113,7 +135,8 @@ class KeyedStream:
 
         Learning never holds up a query, so what follows a batch may come before its policy; tests want to wait.
         """
-        return self._loop is not None and self._loop.wait_until(batches, timeout)
+        loop = self._placing or self._loop
+        return loop is not None and loop.wait_until(batches, timeout)
 
     def repartition(self) -> DataFrame:
         """The rows, one Spark partition for each worker, balanced.
@@ -184,6 +207,128 @@ class KeyedStream:
             return self.df.groupBy(*[column(self.df, key) for key in self.keys]).agg(*own)
 
         return self._aggregate(aggregation, None if own is None else spark, tumbling=True)
+
+    def process(
+        self,
+        processor: Processor,
+        schema: str | StructType,
+        *,
+        location: str | None = None,
+        order: str | Sequence[str] = (),
+        time: str | None = None,
+        watermark: str | None = None,
+        slots: int | None = None,
+        rule: Rule | None = None,
+    ) -> DataFrame:
+        """Run a processor on the rows of each key, with state that stays on one worker and moves when it must.
+
+        Parameters
+        ----------
+        processor
+            What is done with the rows of a key.
+        schema
+            Of the result, in Spark's words: "user string, visits long".
+        location
+            A folder that belongs to the query as its checkpoint does: placements, and state on its way from one worker
+            to another. Driver and executors must be able to write it. Needed for streams.
+        order
+            The column, or columns, by which the rows of a key in a micro-batch are sorted.
+        time, watermark
+            The column of event time and how late rows may come, for timers and `ttl`; later rows are dropped.
+        slots
+            Slots that keys share by their hash; 16 for each shuffle partition if not given.
+        rule
+            When state may move.
+        """
+        order = (order,) if isinstance(order, str) else tuple(order)
+        if not isinstance(processor, Processor):
+            raise SkewlessError(f"{processor!r} is no processor; subclass sk.Processor and give an instance of it")
+        df = self.df
+        for each in (*order, *([time] if time else [])):
+            column(df, each)
+        if time is not None:
+            check_time(df, time)
+            if watermark is not None and df.isStreaming:
+                microseconds(watermark, zero=True)
+                df = df.withWatermark(time, watermark)
+        elif watermark is not None:
+            raise SkewlessError("a watermark is of a column of event time: name it with time=")
+        if processor.ttl is not None and df.isStreaming and (time is None or delay_of(df, time) is None):
+            raise SkewlessError(
+                f"ttl is {processor.ttl!r}, and keys age by the watermark, of which there is none: "
+                'name time= and watermark=, such as process(..., time="ts", watermark="10 seconds")'
+            )
+        fields_of(processor)
+        result = structure(schema) if isinstance(schema, str) else schema
+        processing = Processing(df, self.keys, processor, result, order, time)
+        partitions = shuffle_partitions(df)
+        placer = self._placer(slots or 16 * partitions)
+        self._runs = placer.name, self._why_placed()
+        if not df.isStreaming:
+            rows = processing.rows()
+            histogram = histogram_of(rows.agg(*observed(self.workers)).collect()[0])
+            return processing.batch(rows, Still.of(placed(placer, histogram, min(self.workers, partitions))))
+        if location is None:
+            raise SkewlessError(
+                "a placed stream needs a folder of its own for placements and for state on its way: "
+                'process(..., location="/data/placement"), beside the checkpoint and kept with it'
+            )
+        prepare(df.sparkSession)
+        return self._place(processing, placer, location, partitions, rule or Rule())
+
+    def rebalance(self, workers: int | None = None, *, dry_run: bool = False) -> tuple[Move, ...]:
+        """Have the placer look at the running query now, and move what it says.
+
+        Parameters
+        ----------
+        workers
+            To have so many workers active from then on: up to the shuffle partitions that the query started with.
+        dry_run
+            Print the moves, and make none.
+        """
+        if self._placing is None:
+            raise SkewlessError("nothing is placed here: start a query from what process(...) gives, and call it then")
+        found = self._placing.rebalance(workers, dry=dry_run)
+        if dry_run:
+            lines = [f"{move.slot}: worker {move.source} to {move.target} ({move.kind})" for move in found]
+            print("\n".join(lines) or "no moves")
+        return found
+
+    @property
+    def placement(self) -> Placement:
+        """Which worker owns what, of a query that `process` made."""
+        if self._placing is None:
+            raise SkewlessError("nothing is placed here; process(...) places keys")
+        return self._placing.placement
+
+    def _placer(self, slots: int) -> Placer:
+        if isinstance(self._asked, Placer):
+            return self._asked
+        if self._asked not in PLACERS:
+            raise SkewlessError(
+                f"strategy {getattr(self._asked, 'name', self._asked)!r} may split a key, and the state of a processor "
+                f"does not merge; choose one of {', '.join(PLACERS)}"
+            )
+        return place.make("even" if self._asked == "auto" else str(self._asked), slots=slots)
+
+    def _why_placed(self) -> str:
+        asked = "because state that does not merge must be on one worker" if self._asked == "auto" else "as asked"
+        return (
+            f"{asked}, moving slots of keys between workers" if self._asked != "hash" else "as asked, once and for ever"
+        )
+
+    def _place(self, processing: Processing, placer: Placer, location: str, partitions: int, rule: Rule) -> DataFrame:
+        spark, loads = self.df.sparkSession, f"{self.name}-slots"
+        if self._asked == "hash":
+            rule = replace(rule, alpha=float("inf"))
+        retain = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain", "100") or 100)
+        folder = Location.at(location if "://" in location else str(Path(location).absolute()))
+        workers = min(self.workers, partitions)
+        self._placing = placing = Placing(self.name, placer, folder, workers, partitions, rule, retain)
+        listen(spark, self.name, placing.take_keys)
+        listen(spark, loads, placing.take)
+        rows = measured(processing.rows(), self.name, partitions)
+        return processing.stream(rows, placing.control(spark), folder, loads)
 
     def explain(self) -> str:
         """In words, which strategy runs and why, and where hot keys go."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import functools
 import json
+import os
 import re
 import uuid
 from dataclasses import dataclass, replace
@@ -76,7 +77,7 @@ class Location:
     @classmethod
     def at(cls, path: str) -> Location:
         """The folder at a path or URI: as it is, or for a new stream if there is nothing."""
-        new = cls((path if "://" in path else f"file://{path}").rstrip("/"), uuid.uuid4().hex)
+        new = cls((path if "://" in path else f"file://{os.path.abspath(path)}").rstrip("/"), uuid.uuid4().hex)
         return new._found() or new
 
     @property
@@ -145,7 +146,10 @@ class Location:
         for kind in ("moves", "placements"):
             infos = files.get_file_info(pyarrow.fs.FileSelector(f"{folder}/{kind}", allow_not_found=True))
             for info in infos:
-                number = int(info.base_name.removesuffix(".json"))
+                stem = info.base_name.removesuffix(".json")
+                if not stem.isdigit():  # what was not written whole
+                    continue
+                number = int(stem)
                 if kind == "moves" and number <= version:
                     files.delete_dir(info.path)
                 if kind == "placements" and number < version:
@@ -195,7 +199,8 @@ class Location:
 
 @functools.lru_cache(maxsize=16)
 def _file_system(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
-    return pyarrow.fs.FileSystem.from_uri(uri)  # type: ignore[no-any-return]  # pyarrow has no types
+    # As a path: a URI may not have spaces.
+    return pyarrow.fs.FileSystem.from_uri(uri.removeprefix("file://"))  # type: ignore[no-any-return]  # as above
 
 
 @functools.lru_cache(maxsize=16)
@@ -211,4 +216,6 @@ def _placement(location: Location, version: int) -> Placement:
         raise SkewlessError(f"{location.uri}/{path} is damaged ({error}); {remedy}") from error
     if whose != location.whose:
         raise SkewlessError(f"{location.uri}/{path} is of another stream; {remedy}")
+    if placement.version != version:
+        raise SkewlessError(f"{location.uri}/{path} is placement {placement.version}; {remedy}")
     return placement

@@ -66,7 +66,7 @@ class Owner:
     store
         Where the slots are.
     location
-        The stream's folder; None where nothing is placed anew.
+        The stream's folder.
     batch
         The number of the micro-batch.
     ttl
@@ -112,6 +112,7 @@ class Owner:
         watermark
             Microseconds; None without one.
         """
+        control = control or self._control
         if control is not None:
             self._go_by(control)
         before = None if self._ttl is None or watermark is None else watermark - self._ttl
@@ -136,6 +137,9 @@ class Owner:
                 f"the folder {self._location.uri} is at placement {control.version}, but the checkpoint is at "
                 f"{had.version}; restore both from the same time"
             )
+        # A placement that is missing or damaged is refused here, before anything is written.
+        for version in range(control.version, control.version + 1 + control.moving):
+            self._location.placement(version)
         if had is not None and control.version == had.version + 1:
             self._take(self._location.placement(had.version), self._location.placement(control.version))
         self._control = control
@@ -158,16 +162,15 @@ class Owner:
 
     def _take(self, before: Placement, now: Placement) -> None:
         """Drop what was given, take what was got, and let keys change slots that do."""
-        parts = []
-        for name in set(changed(before, now)) & set(self._shelf.names):
-            parts.append(self._shelf.whole(name))
-            self._shelf.replace(name, self._layout.empty())
-        sources = arriving(before, now, self.worker)
-        for source, names in sources.items():
+        held = set(changed(before, now)) & set(self._shelf.names)
+        parts = [self._shelf.whole(name) for name in held]
+        for source, names in arriving(before, now, self.worker).items():
             some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
             parts.append(self._location.read_moves(now.version, self._batch, source, some, self._layout.schema))
         if not parts:
             return
+        for name in held:
+            self._shelf.replace(name, self._layout.empty())
         entries = joined(parts)
         entries = entries.filter(pa.array(now.worker_of(_hashes(entries)) == self.worker))
         slots = now.slot_of(_hashes(entries))
@@ -234,7 +237,8 @@ class Owner:
         touched = pa.nulls(len(hashes), pa.int64())
         if self._ttl is not None:
             assert self._columns.time is not None  # a ttl needs one
-            times = np.asarray(inputs.column(self._columns.time).cast(pa.int64()))
+            now = 0 if before is None else before + self._ttl  # a row without a time counts as one at the watermark
+            times = np.asarray(inputs.column(self._columns.time).cast(pa.int64()).fill_null(now))
             last = np.maximum.reduceat(times, bounds[:-1])
             was = np.asarray(entries.column(TOUCHED).take(places).fill_null(np.iinfo(np.int64).min))
             touched = pa.array(np.maximum(last, was))
@@ -290,11 +294,11 @@ class Owner:
                 self._shelf.replace(name, self._shelf.whole(name), before)
 
     def _in_time(self, rows: pa.RecordBatch, watermark: int | None) -> pa.RecordBatch:
-        """Without rows before the watermark: they are late, as in Spark."""
+        """Without rows at or before the watermark: they are late, as in Spark."""
         if watermark is None or self._columns.time is None:
             return rows
-        times = rows.column(1 + self._columns.time).cast(pa.int64()).fill_null(watermark)
-        late = np.asarray(times) < watermark
+        times = rows.column(1 + self._columns.time).cast(pa.int64()).fill_null(watermark + 1)
+        late = np.asarray(times) <= watermark
         return rows.filter(pa.array(~late)) if late.any() else rows
 
     def _sorted(self, rows: pa.RecordBatch, groups: Int64Array) -> tuple[pa.RecordBatch, Int64Array]:

@@ -17,6 +17,7 @@ from skewless.keep.processor import Key, Processor, Row, Rows, SlotProcessor, St
 
 TIME = pa.timestamp("us", tz="UTC")
 GROUP = "group"
+_MISFIT = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
 @dataclass(frozen=True)
@@ -107,12 +108,14 @@ class EachKey(Step):
         ]
 
     def _kept(self, before: Kept, states: Sequence[State]) -> Kept:
+        names = set(self.fields.names)
         for state in states:
-            if len(state) != len(self.fields):
-                extra = [name for name in state if name not in self.fields.names]
+            if state.keys() != names:
+                extra, lost = state.keys() - names, names - state.keys()
+                wrong = f"has {', '.join(map(str, extra))}, which `state` does not declare"
                 raise SkewlessError(
-                    f"the state has {', '.join(extra) or 'too few fields'}, which `state` does not declare; "
-                    f"it declares {', '.join(self.fields.names)}"
+                    f"the state {wrong if extra else 'lacks ' + ', '.join(sorted(lost))}; "
+                    f"keep {', '.join(self.fields.names)}, None where there is nothing to keep"
                 )
         fields = [as_column(field, [state[field.name] for state in states], "state field") for field in self.fields]
         return Kept(before.keys, fields, timers_of([state.timer for state in states]))
@@ -121,11 +124,13 @@ class EachKey(Step):
         names, width = self.result.names, len(self.result)
         rows: list[Sequence[Any]] = []
         for row in given:
-            if isinstance(row, Mapping):
-                row = [row.get(name) for name in names]
-            if len(row) != width:
-                raise SkewlessError(f"a row of the result is {row!r}: give {width} values, {', '.join(names)}")
-            rows.append(row)
+            values = [row.get(name) for name in names] if isinstance(row, Mapping) else row
+            known = row.keys() <= set(names) if isinstance(row, Mapping) else isinstance(row, (tuple, list))
+            if not known or len(values) != width:
+                raise SkewlessError(
+                    f"a row of the result is {row!r}; give {width} values, {', '.join(names)}, as a tuple or dictionary"
+                )
+            rows.append(values)
         columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * width
         arrays = [as_column(field, values, "column") for field, values in zip(self.result, columns, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=self.result)
@@ -151,7 +156,7 @@ class ManyKeys(EachKey):
         fields = self._cast(states, self.fields, "states")
         timers = pa.nulls(states.num_rows, pa.int64())
         if "timer" in states.column_names:
-            timers = _whole(states.column("timer").cast(TIME).cast(pa.int64()))
+            timers = _timers(states.column("timer"))
         return pa.RecordBatch.from_arrays(self._cast(result, self.result, "result"), schema=self.result), Kept(
             kept.keys, fields, timers
         )
@@ -171,17 +176,43 @@ def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.Array:
         raise SkewlessError(f"{field.name} in the {what} of process_slot is no {field.type}: {error}") from error
 
 
+def _timers(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    kind = column.type
+    if not pa.types.is_null(kind) and getattr(kind, "tz", None) is None:
+        raise SkewlessError(f"timer in the states of process_slot is {kind}; give a timestamp with a time zone")
+    return _cast(column, pa.field("timer", TIME), "states").cast(pa.int64())
+
+
 def as_column(field: pa.Field, values: Sequence[Any], what: str) -> pa.Array:
     """Values as a column, or an error that names one that does not fit."""
     try:
-        return pa.array(values, type=field.type, from_pandas=False)
-    except (pa.ArrowInvalid, pa.ArrowTypeError, OverflowError) as error:
-        raise SkewlessError(f"a value of {what} {field.name!r} is no {field.type}: {error}") from error
+        return _array(values, field.type)
+    except _MISFIT as error:
+        wrong = next((value for value in values if not _fits(value, field.type)), None)
+        raise SkewlessError(
+            f"{what} {field.name!r} is {wrong!r}, which is no {field.type} ({error}); give one or declare another type"
+        ) from error
+
+
+def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    if pa.types.is_integer(kind) and set(map(type, values)) - {int, type(None)}:
+        for value in values:
+            if value is not None and value != int(value):  # Arrow would cut what comes after the point
+                raise ValueError("not a whole number")
+    return pa.array(values, type=kind, from_pandas=False)
+
+
+def _fits(value: Any, kind: pa.DataType) -> bool:
+    try:
+        _array([value], kind)
+    except _MISFIT:
+        return False
+    return True
 
 
 def timers_of(times: Sequence[datetime | None]) -> pa.Array:
     """Timers as microseconds."""
-    if not any(times):
+    if all(time is None for time in times):
         return pa.nulls(len(times), pa.int64())
     for time in times:
         if time is not None and not isinstance(time, datetime):

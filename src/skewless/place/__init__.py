@@ -8,9 +8,11 @@ from typing import Any
 from skewless.errors import SkewlessError
 from skewless.place.base import Frequencies, Placer
 from skewless.place.consistent import Consistent
+from skewless.place.even import Even
 from skewless.place.function import PartitioningFunction
 from skewless.place.placement import Move, Placement, moves
 from skewless.place.readj import Readj
+from skewless.place.recent import Recent
 from skewless.place.redist import Redist
 from skewless.place.resources import Resources, Tolerance
 from skewless.place.scan import Scan
@@ -20,12 +22,14 @@ from skewless.place.uniform import Uniform
 __all__ = [
     "NAMES",
     "Consistent",
+    "Even",
     "Frequencies",
     "Move",
     "PartitioningFunction",
     "Placement",
     "Placer",
     "Readj",
+    "Recent",
     "Redist",
     "Resources",
     "Scan",
@@ -36,7 +40,9 @@ __all__ = [
     "moves",
 ]
 
-_CLASSES: dict[str, type[Placer]] = {each.name: each for each in (Uniform, Consistent, Scan, Redist, Readj, Slots)}
+_CLASSES: dict[str, type[Placer]] = {
+    each.name: each for each in (Uniform, Consistent, Scan, Redist, Readj, Slots, Even)
+}
 NAMES = tuple(_CLASSES)
 _ALSO = {"hash": "uniform"}
 
@@ -49,7 +55,7 @@ def make(name: str, **options: Any) -> Placer:
     >>> make("readjust")
     Traceback (most recent call last):
         ...
-    skewless.errors.SkewlessError: no placer 'readjust'; there are uniform, consistent, scan, redist, readj, slots
+    skewless.errors.SkewlessError: no placer 'readjust'; there are uniform, consistent, scan, redist, readj, slots, even
     """
     kind = _CLASSES.get(_ALSO.get(name, name))
     if kind is None:

@@ -66,7 +66,7 @@ class Slots(Placer):
         if previous is None:
             return (np.arange(self.slots) % workers).astype(np.int32), NO_KEYS, NO_OWNERS
         counts = np.sum(self._rounds, axis=0)
-        owners = _rehome(previous.tail, counts, workers)
+        owners = rehome(previous.tail, counts, workers)
         owners[diminish(owners, counts, workers, self.factor)] = _idlest(owners, counts, workers)
         return owners, NO_KEYS, NO_OWNERS
 
@@ -95,7 +95,7 @@ def _idlest(owners: Int32Array, counts: FloatArray, workers: int) -> int:
     return int(np.bincount(owners, counts, workers).argmin())
 
 
-def _rehome(owners: Int32Array, counts: FloatArray, workers: int) -> Int32Array:
+def rehome(owners: Int32Array, counts: FloatArray, workers: int) -> Int32Array:
     """The owners, with the slots of workers that are gone on the least loaded of the others."""
     owners = owners.copy()
     homeless = np.flatnonzero(owners >= workers)

@@ -51,7 +51,7 @@ class Combiner:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """From rows of hash, time, keys and values to rows of `SCHEMA`."""
         partials, n = Partials(self.layout, self.reads), 0
-        for rows in _larger(batches):
+        for rows in larger(batches):
             partials.add(rows)
             n += rows.num_rows
         states = partials.all()
@@ -79,7 +79,7 @@ class Combiner:
         return allocate(keys, sizes, np.isin(keys, self.apart), len(self.owners))[which].astype(np.int64)
 
 
-def _larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The same rows in batches that are not small."""
     waiting: list[pa.RecordBatch] = []
     for batch in batches:

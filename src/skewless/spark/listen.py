@@ -21,8 +21,8 @@ from pyspark.sql.streaming.listener import (
 _listeners: WeakKeyDictionary[SparkSession, Listener]
 
 
-def listen(spark: SparkSession, name: str, take: Callable[[Row], None]) -> None:
-    """Call `take` with every observation of that name that a query of the session makes."""
+def listen(spark: SparkSession, name: str, take: Callable[[Row, int], None]) -> None:
+    """Call `take` with every observation of that name that a query of the session makes, and its micro-batch."""
     if spark not in _listeners:
         _listeners[spark] = Listener()
         spark.streams.addListener(_listeners[spark])
@@ -33,13 +33,14 @@ class Listener(StreamingQueryListener):
     """Knows who wants which observation."""
 
     def __init__(self) -> None:
-        self.takers: dict[str, Callable[[Row], None]] = {}
+        self.takers: dict[str, Callable[[Row, int], None]] = {}
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         """A micro-batch is done."""
-        for name, row in event.progress.observedMetrics.items():
-            if name in self.takers:
-                self.takers[name](row)
+        observed = event.progress.observedMetrics
+        for name, take in list(self.takers.items()):  # in the order in which they were asked for
+            if name in observed:
+                take(observed[name], event.progress.batchId)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Nothing was observed yet."""

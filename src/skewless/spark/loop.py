@@ -41,6 +41,13 @@ def observed(workers: int, key: str = KEY, sample: int = 1) -> list[Column]:
     return [F.count(F.lit(1)).alias("rows"), top.alias("top"), F.lit(sample).alias("sample")]
 
 
+def measured(df: DataFrame, name: str, workers: int) -> DataFrame:
+    """Rows of a stream that have their `KEY`, observed under a name."""
+    # A key that is left out is null, which the sketch counts apart and fast.
+    sampled = df.withColumn(_SAMPLED, F.when(F.rand(SEED) < 1 / SAMPLE, F.col(KEY)))
+    return sampled.observe(name, *observed(workers, _SAMPLED, SAMPLE)).drop(_SAMPLED)
+
+
 def exact_histogram(rows: DataFrame) -> Histogram | None:
     """Every key of rows that have their `KEY`, counted; None without rows."""
     counted = rows.groupBy(KEY).count().toArrow()
@@ -87,9 +94,7 @@ class Loop:
 
     def measure(self, df: DataFrame) -> DataFrame:
         """The same rows, observed."""
-        # A key that is left out is null, which the sketch counts apart and fast.
-        sampled = df.withColumn(_SAMPLED, F.when(F.rand(SEED) < 1 / SAMPLE, F.col(KEY)))
-        return sampled.observe(self.name, *observed(self.splitter.workers, _SAMPLED, SAMPLE)).drop(_SAMPLED)
+        return measured(df, self.name, self.splitter.workers)
 
     def learn(self, histogram: Histogram) -> None:
         """Plan for what was observed and make it the policy."""
@@ -109,7 +114,7 @@ class Loop:
         with self._learned:
             return self._learned.wait_for(lambda: self.batches >= batches, timeout)
 
-    def take(self, row: Row) -> None:
+    def take(self, row: Row, _batch: int) -> None:
         """Learn from what a micro-batch observed."""
         histogram = histogram_of(row)
         if histogram is not None:

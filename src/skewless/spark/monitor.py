@@ -19,7 +19,7 @@ class Monitor:
         self.loads: dict[int, int] = {}
         """Rows of each worker that had any."""
 
-    def take(self, row: Row) -> None:
+    def take(self, row: Row, _batch: int) -> None:
         """A micro-batch is done."""
         if row["loads"]:
             self.loads = {each["worker"]: each["rows"] for each in row["loads"]}

@@ -8,42 +8,14 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from skewless.errors import SkewlessError
 from skewless.panes import Layout, Owner
-from skewless.state import Store, blob
+from skewless.spark.store import StateStore, partition_of, set_timer
+from skewless.state import blob
 
 ROWS = "rows binary"
 """What owners give where pandas could not carry the rows: blobs of them, for `Unpack`."""
-_TIMER = "timer"
-
-
-class StateStore(Store):
-    """The blobs of the key in hand, in a map of Spark's state store.
-
-    Parameters
-    ----------
-    handle
-        Of the stateful processor.
-    """
-
-    def __init__(self, handle: StatefulProcessorHandle) -> None:
-        self._map = handle.getMapState("owner", "name string", "data binary")
-
-    def get(self, name: str) -> bytes | None:
-        """The blob, or None."""
-        value = self._map.getValue((name,))
-        return None if value is None else bytes(value[0])
-
-    def put(self, name: str, data: bytes) -> None:
-        """Write a blob."""
-        self._map.updateValue((name,), (data,))
-
-    def drop(self, name: str) -> None:
-        """Delete a blob."""
-        self._map.removeKey((name,))
 
 
 class Reducer(StatefulProcessor):
@@ -72,7 +44,7 @@ class Reducer(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803 - Spark's names
         """Partial states for an owner."""
-        self._check(key[0])
+        partition_of(self._owners, key[0])
         blobs = [data for frame in rows for data in frame["states"] if data is not None]
         owner = Owner(self._layout, self._store)
         owner.add([blob.load(data) for data in blobs])
@@ -80,7 +52,7 @@ class Reducer(StatefulProcessor):
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803 - Spark's names
         """Time went on without rows for this owner."""
-        self._check(key[0])
+        partition_of(self._owners, key[0])
         yield from self._advance(Owner(self._layout, self._store), timerValues)
 
     def close(self) -> None:
@@ -90,7 +62,8 @@ class Reducer(StatefulProcessor):
         watermark = None
         if self._timed:
             watermark = timer_values.getCurrentWatermarkInMs() * 1000
-            self._set_timer(watermark)
+            spec = self._layout.spec
+            set_timer(self._handle, self._store, spec.end(spec.open_at(watermark)))
         for batch in owner.updates(watermark) if self._layout.updating else owner.close(watermark):
             yield self._frame(batch)
         owner.save()
@@ -101,29 +74,6 @@ class Reducer(StatefulProcessor):
         start, _end, *rest = rows.columns
         # Columns that stay Arrow's go through pandas without being looked at.
         return pa.table([start, *rest], names=list(self._names)).to_pandas(types_mapper=pd.ArrowDtype)
-
-    def _set_timer(self, watermark: int) -> None:
-        """A timer at the next end of a window, in place of one that is due."""
-        due = self._store.get(_TIMER)
-        if due is not None and int(due) * 1000 > watermark:
-            return
-        if due is not None:
-            self._handle.deleteTimer(int(due))
-        spec = self._layout.spec
-        following = -(-spec.end(spec.open_at(watermark)) // 1000)
-        self._handle.registerTimer(following)
-        self._store.put(_TIMER, str(following).encode())
-
-    def _check(self, value: int) -> None:
-        """State is found again only on as many partitions as it was made with."""
-        context = TaskContext.get()
-        assert context is not None  # this runs in a task
-        at = context.partitionId()
-        if at >= len(self._owners) or self._owners[at] != value:
-            raise SkewlessError(
-                f"the session has {len(self._owners)} shuffle partitions, the checkpoint was made with another number; "
-                "set spark.sql.shuffle.partitions to what it was then"
-            )
 
 
 def plain(kind: pa.DataType) -> bool:

@@ -1,0 +1,98 @@
+"""Even: hot keys get slots of their own, and slots move from the busiest worker to the idlest until all are level."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from skewless.arrays import FloatArray, Int32Array, Int64Array
+from skewless.errors import SkewlessError
+from skewless.place.base import SLOTS, Frequencies, Placer
+from skewless.place.placement import Placement
+from skewless.place.slots import rehome
+
+
+class Even(Placer):
+    """Levels the loads with few moves: what `Slots` does in a round, repeated, and with hot keys told apart.
+
+    Gedik's functions move hot keys and leave the rest to a hash; AutoFlow moves slots and leaves a hot key in its own.
+    This does both: a key of at least `hot` of a worker's fair share gets a slot of its own, and keeps it until it is
+    down to half of that. Then, as long as the busiest worker is more than `tolerance` above the average, the slot that
+    levels it best with the idlest one goes over.
+
+    Parameters
+    ----------
+    slots
+        Slots that the other keys share by their hash.
+    hot
+        Part of a worker's fair share from which a key has a slot of its own.
+    tolerance
+        How far above the average the busiest worker may stay.
+
+    Examples
+    --------
+    >>> rows = Frequencies(np.array([5]), np.array([40.0]), total=100, tail=np.array([20.0, 20, 10, 10]))
+    >>> first = Even(slots=4).place(Frequencies(np.zeros(0, np.int64), np.zeros(0), 0), None, workers=2)
+    >>> then = Even(slots=4).place(rows, first, workers=2)
+    >>> loads = np.bincount(then.owners, [20, 20, 10, 10, 40])
+    >>> loads
+    array([50., 50.])
+    """
+
+    name = "even"
+
+    def __init__(self, slots: int = SLOTS, hot: float = 0.1, tolerance: float = 0.05) -> None:
+        super().__init__(slots)
+        if not 0 < hot <= 1:
+            raise SkewlessError(f"hot is {hot}; give a number above 0 and up to 1, such as 0.1")
+        if tolerance < 0:
+            raise SkewlessError(f"tolerance is {tolerance}; give at least 0, such as 0.05")
+        self.hot, self.tolerance = hot, tolerance
+
+    def _place(
+        self, frequencies: Frequencies, previous: Placement | None, workers: int
+    ) -> tuple[Int32Array, Int64Array, Int32Array]:
+        keys, counts = self._tracked(frequencies, previous, workers)
+        loads = np.maximum(frequencies.by_slot(self.slots) - np.bincount(keys % self.slots, counts, self.slots), 0)
+        if previous is None:
+            tail = (np.arange(self.slots) % workers).astype(np.int32)
+            own = tail[keys % self.slots]
+        else:
+            tail, own = previous.tail, previous.worker_of(keys)
+        owners = rehome(np.concatenate([tail, own]), np.concatenate([loads, counts]), workers)
+        level(owners, np.concatenate([loads, counts]), workers, self.tolerance)
+        return owners[: self.slots], keys, owners[self.slots :]
+
+    def _tracked(
+        self, frequencies: Frequencies, previous: Placement | None, workers: int
+    ) -> tuple[Int64Array, FloatArray]:
+        """The keys with slots of their own, and their rows."""
+        least = self.hot * frequencies.total / workers
+        had = np.isin(frequencies.hashes, previous.keys) if previous is not None else np.zeros(0, bool)
+        counts = np.asarray(frequencies.counts, np.float64)
+        kept = counts >= least
+        if previous is not None:
+            kept |= had & (counts >= least / 2)
+        return frequencies.hashes[kept], counts[kept]
+
+
+def level(owners: Int32Array, loads: FloatArray, workers: int, tolerance: float) -> None:
+    """Move slots, one at a time, from the busiest worker to the idlest, while that helps.
+
+    >>> owners = np.array([0, 0, 0, 1], np.int32)
+    >>> level(owners, np.array([30.0, 20, 10, 20]), 2, tolerance=0.0)
+    >>> owners
+    array([0, 1, 0, 1], dtype=int32)
+    """
+    totals = np.bincount(owners, loads, workers)
+    most = totals.mean() * (1 + tolerance)
+    for _ in range(len(owners)):
+        busiest, idlest = int(totals.argmax()), int(totals.argmin())
+        gap = totals[busiest] - totals[idlest]
+        mine = np.flatnonzero((owners == busiest) & (loads > 0) & (loads < gap))
+        if totals[busiest] <= most or not len(mine):
+            break
+        # What is left of the gap is smallest for a slot of half of it; of equal ones the larger, which moves less.
+        slot = mine[np.lexsort((-loads[mine], np.abs(loads[mine] - gap / 2)))[0]]
+        owners[slot] = idlest
+        totals[busiest] -= loads[slot]
+        totals[idlest] += loads[slot]
