@@ -30,13 +30,23 @@ from skewless.spark.native import natives
 from skewless.spark.placing import Placing, Rule, placed
 from skewless.spark.plan import Aggregation, Windowing, check_time, delay_of, shuffle_partitions
 from skewless.spark.policy_file import PolicyFile, policy_frame
-from skewless.spark.route import KEY, column, exchange, with_key, with_planned_worker, with_worker
+from skewless.spark.route import (
+    KEY,
+    WORKER,
+    column,
+    exchange,
+    owner_column,
+    with_key,
+    with_planned_worker,
+    with_worker,
+)
 from skewless.spark.session import prepare
 from skewless.spark.slots import Processing, fields_of, structure
 from skewless.split import Splitter
 
-PLACERS = ("auto", "hash", *(name for name in place.NAMES if name != "uniform"))
-STRATEGIES = ("auto", "local", "spark", *split.NAMES, *(name for name in PLACERS if name not in ("auto", "hash")))
+_WHOLE = tuple(name for name in place.NAMES if name != "uniform")  # "hash" is its name here
+PLACERS = ("auto", "hash", *_WHOLE)
+STRATEGIES = ("auto", "local", "spark", *split.NAMES, *_WHOLE)
 _MOVELESS = ("local", "spark")
 
 
@@ -146,6 +156,8 @@ class KeyedStream:
         """
         if self._asked in _MOVELESS:
             raise SkewlessError(f"strategy {self._asked!r} moves no rows; to repartition choose 'auto' or a splitter")
+        if self._places:
+            return self._repartition_whole_keys()
         self._runs = self._routing("it balances hot keys with the fewest fragments")
         return exchange(self._routed(with_key(self.df, self.keys)).drop(KEY), self.workers)
 
@@ -301,6 +313,23 @@ class KeyedStream:
             raise SkewlessError("nothing is placed here; process(...) places keys")
         return self._placing.placement
 
+    @property
+    def _places(self) -> bool:
+        """Whether the strategy can only keep keys whole."""
+        return isinstance(self._asked, Placer) or self._asked in _WHOLE
+
+    def _repartition_whole_keys(self) -> DataFrame:
+        if self.df.isStreaming:
+            raise SkewlessError(
+                f"strategy {self._placer(1).name!r} keeps keys whole, and moves them in a stream with their state, by "
+                "process(...); to repartition a stream choose 'auto' or a splitter"
+            )
+        rows, placer = with_key(self.df, self.keys), self._placer(16 * self.workers)
+        histogram = histogram_of(rows.agg(*observed(self.workers)).collect()[0])
+        placement = placed(placer, histogram, self.workers)
+        self._runs = placer.name, "as asked, keeping keys whole, from one pass over the data"
+        return exchange(rows.withColumn(WORKER, owner_column(placement)).drop(KEY), self.workers)
+
     def _placer(self, slots: int) -> Placer:
         if isinstance(self._asked, Placer):
             return self._asked
@@ -352,6 +381,11 @@ class KeyedStream:
         self, aggregation: Aggregation, spark: Callable[[], DataFrame] | None, *, tumbling: bool
     ) -> DataFrame:
         """Run an aggregation by the strategy asked for, or the best; `spark` is its plan by Spark's own operators."""
+        if self._places:
+            raise SkewlessError(
+                f"strategy {self._placer(1).name!r} keeps keys whole, for process(...); aggregates merge, so choose "
+                "'auto' or a splitter, such as 'dalton'"
+            )
         strategy, why = self._choose(aggregation, native=spark is not None, tumbling=tumbling)
         self._runs = strategy, why
         if strategy == "spark":

@@ -111,22 +111,25 @@ class EachKey(Step):
         names = set(self.fields.names)
         for state in states:
             if state.keys() != names:
-                extra, lost = state.keys() - names, names - state.keys()
-                wrong = f"has {', '.join(map(str, extra))}, which `state` does not declare"
+                extra = ", ".join(sorted(map(str, state.keys() - names)))
+                lost = ", ".join(sorted(names - state.keys()))
                 raise SkewlessError(
-                    f"the state {wrong if extra else 'lacks ' + ', '.join(sorted(lost))}; "
+                    f"the state {f'has {extra}, which `state` does not declare' if extra else f'lacks {lost}'}; "
                     f"keep {', '.join(self.fields.names)}, None where there is nothing to keep"
                 )
         fields = [as_column(field, [state[field.name] for state in states], "state field") for field in self.fields]
         return Kept(before.keys, fields, timers_of([state.timer for state in states]))
 
     def _result(self, given: Sequence[Row]) -> pa.RecordBatch:
-        names, width = self.result.names, len(self.result)
+        names, known, width = self.result.names, set(self.result.names), len(self.result)
         rows: list[Sequence[Any]] = []
         for row in given:
-            values = [row.get(name) for name in names] if isinstance(row, Mapping) else row
-            known = row.keys() <= set(names) if isinstance(row, Mapping) else isinstance(row, (tuple, list))
-            if not known or len(values) != width:
+            values: Sequence[Any] = ()
+            if isinstance(row, (tuple, list)):
+                values = row
+            elif isinstance(row, Mapping) and row.keys() <= known:
+                values = [row.get(name) for name in names]
+            if len(values) != width:
                 raise SkewlessError(
                     f"a row of the result is {row!r}; give {width} values, {', '.join(names)}, as a tuple or dictionary"
                 )

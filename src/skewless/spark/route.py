@@ -11,6 +11,7 @@ from pyspark.sql import functions as F
 from skewless.arrays import Int64Array
 from skewless.errors import SkewlessError
 from skewless.hashing import SEED
+from skewless.place import Placement
 from skewless.policy import Policy
 
 KEY = "__skewless_key"  # the hash of a row's key columns
@@ -68,6 +69,26 @@ def with_planned_worker(df: DataFrame, policy: Policy, *, shuffle: bool = False)
     hot = (length > 0) & (F.get(F.lit(keys.tolist()), slot) == F.col(KEY))
     lane = F.get(F.lit(policy.lanes.tolist()), start + (F.rand(SEED) * length).cast("int"))
     return df.withColumn(WORKER, F.when(hot, lane).otherwise(elsewhere))
+
+
+def owner_column(placement: Placement) -> Column:
+    """The worker that owns each row's key, by its `KEY`, for a placement that will not change."""
+    slot = F.pmod(KEY, F.lit(placement.tail_slots)).cast("int")
+    tail = F.get(F.lit(placement.tail.tolist()), slot)
+    if not len(placement.keys):
+        return tail
+    found = perfect(placement.keys)
+    if found is None:  # hundreds of keys: Spark looks them up one after the other
+        pairs = zip(placement.keys.tolist(), placement.own.tolist(), strict=True)
+        own = F.create_map(*[F.lit(value) for pair in pairs for value in pair])
+        return F.coalesce(F.try_element_at(own, F.col(KEY)), tail)
+    shift, places = found
+    bits = F.shiftrightunsigned(KEY, shift).bitwiseAND(F.lit(len(places) - 1)).cast("int")
+    keys, workers = np.zeros(len(places), dtype=np.int64), np.full(len(places), -1, dtype=np.int64)
+    full = places >= 0
+    keys[full], workers[full] = placement.keys[places[full]], placement.own[places[full]]
+    worker = F.get(F.lit(workers.astype(np.int32).tolist()), bits)
+    return F.when((worker >= 0) & (F.get(F.lit(keys.tolist()), bits) == F.col(KEY)), worker).otherwise(tail)
 
 
 def perfect(keys: Int64Array) -> tuple[int, Int64Array] | None:

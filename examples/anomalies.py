@@ -1,0 +1,116 @@
+"""Anomalies: a small model for each sensor, which learns from every value and marks those it would not have expected.
+
+The model is an average and a variance in which older values fade (EWMA). A value is an anomaly if it is more than `k`
+standard deviations from the average of those before it. Models depend on the order of values, so they cannot be
+merged: each is on one worker, and the values of a micro-batch are sorted by time.
+
+    python examples/anomalies.py
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import tempfile
+from collections.abc import Iterator, Sequence
+from datetime import datetime, timedelta, timezone
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+import skewless as sk
+
+START = datetime(2026, 1, 1, tzinfo=timezone.utc)
+VALUES = "sensor string, ts timestamp, value double"
+MARKED = "sensor string, ts timestamp, value double, expected double, anomaly boolean"
+
+Value = tuple[str, datetime, float]
+Marked = tuple[str, datetime, float, float, bool]
+
+
+class Watch(sk.Processor):
+    """Marks the values of each sensor.
+
+    Parameters
+    ----------
+    k
+        Standard deviations from the average that are still normal.
+    alpha
+        The weight of a new value.
+    warm
+        Values that a sensor must have had before any is an anomaly.
+    """
+
+    state = "n long, mean double, variance double"
+
+    def __init__(self, k: float = 4.0, alpha: float = 0.1, warm: int = 10) -> None:
+        self.k, self.alpha, self.warm = k, alpha, warm
+
+    def process(self, key: tuple[str], rows: sk.Rows, state: sk.State) -> Iterator[Marked]:
+        """Values of a sensor, in the order of time."""
+        for ts, value in zip(rows["ts"], rows["value"], strict=True):
+            if state.new:
+                state.update(n=0, mean=value, variance=0.0)
+            away = value - state["mean"]
+            anomaly = state["n"] >= self.warm and abs(away) > self.k * math.sqrt(state["variance"])
+            yield (*key, ts, value, state["mean"], anomaly)
+            state["n"] += 1
+            state["mean"] += self.alpha * away
+            state["variance"] = (1 - self.alpha) * (state["variance"] + self.alpha * away * away)
+
+
+def marked(values: DataFrame, location: str) -> DataFrame:
+    """Every value of a stream, with what was expected; `location` is the stream's own folder."""
+    return sk.keyed(values, "sensor").process(Watch(), MARKED, location=location, order="ts")
+
+
+def make_values(batches: int = 4, rows: int = 400, sensors: int = 12, seed: int = 1) -> list[list[Value]]:
+    """An hour of values for each micro-batch, mixed up; one in a hundred is far from the others of its sensor."""
+    rng, made = random.Random(seed), []
+    for batch in range(batches):
+        part = []
+        for second in rng.sample(range(3600), rows):
+            number = min(int(rng.paretovariate(0.8)), sensors)
+            value = rng.gauss(20.0 + number, 1.0) + (15.0 if rng.random() < 0.01 else 0.0)
+            part.append((f"sensor {number}", START + timedelta(hours=batch, seconds=second), value))
+        made.append(part)
+    return made
+
+
+def write(folder: str, batches: Sequence[Sequence[Value]]) -> None:
+    """A file for each micro-batch, oldest first."""
+    os.makedirs(folder)
+    for i, rows in enumerate(batches):
+        sensors, times, values = zip(*rows, strict=True)
+        path = f"{folder}/{i:03}.parquet"
+        table = pa.table({"sensor": sensors, "ts": pa.array(times, pa.timestamp("us", tz="UTC")), "value": values})
+        pq.write_table(table, path)
+        os.utime(path, (i, i))  # Spark takes files by age
+
+
+def main() -> None:
+    """Make some values, and show the anomalies among them."""
+    spark = sk.session(2, spark_sql_session_timeZone="UTC")
+    with tempfile.TemporaryDirectory() as folder:
+        write(f"{folder}/values", make_values())
+        values = spark.readStream.schema(VALUES).option("maxFilesPerTrigger", 1).parquet(f"{folder}/values")
+        query = (
+            marked(values, f"{folder}/placement")
+            .writeStream.format("parquet")
+            .option("checkpointLocation", f"{folder}/checkpoint")
+            .trigger(availableNow=True)
+            .start(f"{folder}/marked")
+        )
+        query.awaitTermination()
+        found = spark.read.parquet(f"{folder}/marked")
+        print(f"{found.count()} values, of which these are not as expected:")
+        found.where("anomaly").orderBy("ts").selectExpr(
+            "sensor", "ts", "round(value, 1) as value", "round(expected, 1) as expected"
+        ).show(truncate=False)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

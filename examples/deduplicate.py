@@ -1,0 +1,107 @@
+"""Deduplication: of the rows of an id, those pass that have no other within ten minutes before them.
+
+Sources that send again what was not acknowledged repeat rows, some ids far more often than others. What is kept of an
+id is the time of its last row, and with `ttl` not even that for longer than it matters. Rows are taken a slot at a time
+as Arrow tables, so that an id costs no call of Python.
+
+    python examples/deduplicate.py
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import tempfile
+from collections.abc import Sequence
+from datetime import datetime, timedelta, timezone
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame
+
+import skewless as sk
+
+TTL = timedelta(minutes=10)
+DELAY = "1 minute"
+START = datetime(2026, 1, 1, tzinfo=timezone.utc)
+ROWS = "id string, ts timestamp, amount long"
+
+Payment = tuple[str, datetime, int]
+
+
+class FirstOfEach(sk.SlotProcessor):
+    """Passes a row if its id had none for as long as the TTL."""
+
+    state = "last timestamp"
+    ttl = "10 minutes"
+
+    def process_slot(self, rows: pa.Table, states: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Rows of many ids, sorted by id and time."""
+        never = np.iinfo(np.int64).min // 2  # before any time, and it can be subtracted from one
+        group = rows["group"].to_numpy()
+        times = rows["ts"].cast(pa.int64()).to_numpy()  # microseconds
+        last = states["last"].cast(pa.int64()).fill_null(never).to_numpy()
+        starts = np.flatnonzero(np.diff(group, prepend=-1))
+        before = np.concatenate([[never], times[:-1]])
+        before[starts] = never
+        before = np.maximum(before, last[group])  # the row of the same id before each
+        passes = times - before >= TTL // timedelta(microseconds=1)
+        last = np.maximum(last, np.maximum.reduceat(times, starts))
+        kept = pa.array(last).cast(states["last"].type)
+        return rows.filter(pa.array(passes)), pa.table({"last": kept})
+
+
+def deduplicated(payments: DataFrame, location: str) -> DataFrame:
+    """A stream of payments without repeated ones; `location` is the stream's own folder."""
+    stream = sk.keyed(payments, "id")
+    return stream.process(FirstOfEach(), ROWS, location=location, order="ts", time="ts", watermark=DELAY)
+
+
+def make_payments(batches: int = 4, rows: int = 300, seed: int = 1) -> list[list[Payment]]:
+    """Ten minutes of payments for each micro-batch, many of them sent again, some for as long as the stream runs."""
+    rng = random.Random(seed)
+    made = []
+    for batch in range(batches):
+        part = []
+        for _ in range(rows):
+            number = int(rng.paretovariate(0.3)) % 1000
+            part.append((f"payment {number}", START + timedelta(minutes=10 * batch, seconds=rng.randrange(600)), number))
+        made.append(part)
+    return made
+
+
+def write(folder: str, batches: Sequence[Sequence[Payment]]) -> None:
+    """A file for each micro-batch, oldest first."""
+    os.makedirs(folder)
+    for i, rows in enumerate(batches):
+        ids, times, amounts = zip(*rows, strict=True)
+        path = f"{folder}/{i:03}.parquet"
+        table = pa.table({"id": ids, "ts": pa.array(times, pa.timestamp("us", tz="UTC")), "amount": amounts})
+        pq.write_table(table, path)
+        os.utime(path, (i, i))  # Spark takes files by age
+
+
+def main() -> None:
+    """Make some payments, and count those that pass."""
+    spark = sk.session(2, spark_sql_session_timeZone="UTC")
+    with tempfile.TemporaryDirectory() as folder:
+        batches = make_payments()
+        write(f"{folder}/payments", batches)
+        payments = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(f"{folder}/payments")
+        query = (
+            deduplicated(payments, f"{folder}/placement")
+            .writeStream.format("parquet")
+            .option("checkpointLocation", f"{folder}/checkpoint")
+            .trigger(availableNow=True)
+            .start(f"{folder}/passed")
+        )
+        query.awaitTermination()
+        passed = spark.read.parquet(f"{folder}/passed")
+        print(f"{sum(map(len, batches))} rows came, {passed.count()} passed; most often")
+        passed.groupBy("id").count().orderBy("count", "id", ascending=False).show(5, truncate=False)
+    spark.stop()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,194 @@
+"""Processors with state per key, against Spark's own three ways to write one in Python, in one run.
+
+Claim tested: Spark calls Python for each key, which costs a fixed time a key whatever it does; owners of slots are
+called once for thousands of keys, so that the same processor costs far less, and less again a slot at a time.
+
+`make bench-place` runs this and writes it to docs/results/place.md.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
+from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
+
+import skewless as sk
+
+KEYS, BATCHES, HELD = 100_000, 6, 5_000_000
+SCHEMA = "key long, total long"
+
+
+class Total(sk.Processor):
+    """A running sum, key by key."""
+
+    state = "total long"
+
+    def process(self, key: tuple[Any, ...], rows: sk.Rows, state: sk.State) -> Iterator[tuple[int, int]]:
+        """Add the rows."""
+        state["total"] = (state["total"] or 0) + sum(rows["value"])
+        yield key[0], state["total"]
+
+
+class Totals(sk.SlotProcessor):
+    """A running sum, a slot at a time."""
+
+    state = "total long"
+
+    def process_slot(self, rows: pa.Table, states: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """Add the rows of all keys."""
+        starts = np.flatnonzero(np.diff(np.asarray(rows["group"]), prepend=-1))
+        sums = np.add.reduceat(np.asarray(rows["value"]), starts)
+        total = pc.add(pc.fill_null(states["total"], 0), pa.array(sums))
+        return pa.table({"key": states["key"], "total": total}), pa.table({"total": total})
+
+
+class PandasTotal(StatefulProcessor):
+    """A running sum by Spark's `transformWithStateInPandas`."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Spark has state ready."""
+        self._total = handle.getValueState("total", "total long")
+
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803 - Spark's names
+        """Add the rows."""
+        old = self._total.get()
+        total = (old[0] if old else 0) + sum(int(frame["value"].sum()) for frame in rows)
+        self._total.update((total,))
+        yield pd.DataFrame({"key": [key[0]], "total": [total]})
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+class RowTotal(StatefulProcessor):
+    """A running sum by Spark's `transformWithState` on rows."""
+
+    def init(self, handle: StatefulProcessorHandle) -> None:
+        """Spark has state ready."""
+        self._total = handle.getValueState("total", "total long")
+
+    def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
+        """Add the rows."""
+        old = self._total.get()
+        total = (old[0] if old else 0) + sum(row.value for row in rows)
+        self._total.update((total,))
+        yield Row(key=key[0], total=total)
+
+    def close(self) -> None:
+        """Nothing to close."""
+
+
+def apply_total(key: Any, frames: Iterator[pd.DataFrame], state: GroupState) -> Iterator[pd.DataFrame]:
+    """A running sum by Spark's `applyInPandasWithState`."""
+    total = (state.get[0] if state.exists else 0) + sum(int(frame["value"].sum()) for frame in frames)
+    state.update((total,))
+    yield pd.DataFrame({"key": [key[0]], "total": [total]})
+
+
+def table(spark: SparkSession, folder: Path) -> list[str]:
+    """The five ways on the same stream, and what they cost when many keys are held."""
+    files = folder / "keys"
+    write_stream(files, KEYS, BATCHES)
+    rows = []
+    for name in ("transformWithStateInPandas", "applyInPandasWithState", "transformWithState", "each key", "slot"):
+        rows.append((name, _run(spark, files, name, 2 if name[0] in "at" else BATCHES)))
+        print(rows[-1], flush=True)
+    rival = min(seconds for _name, (seconds, _bytes) in rows[:3])
+    lines = [
+        f"A running sum, {KEYS:,} keys in every micro-batch, one row each; the first micro-batch does not count.",
+        "",
+        "| | s a micro-batch | us a key | speed, of the fastest of Spark's |",
+        "|---|---|---|---|",
+    ]
+    for name, (seconds, _bytes) in rows:
+        ours = {"each key": "`process`, key by key", "slot": "`process`, a slot at a time"}.get(name, f"`{name}`")
+        lines.append(f"| {ours} | {seconds:.2f} | {seconds / KEYS * 1e6:.0f} | {rival / seconds:.1f} |")
+    return [*lines, "", *held(spark, folder)]
+
+
+def held(spark: SparkSession, folder: Path) -> list[str]:
+    """What a micro-batch writes when few of the keys that are held have rows."""
+    lines = [
+        f"{KEYS:,} keys of those held have a row in a micro-batch, chosen at random; a slot at a time; means after a",
+        "first pass over all keys. Bytes are what Spark's changelog got.",
+        "",
+        "| keys held | s a micro-batch | MB written a micro-batch |",
+        "|---|---|---|",
+    ]
+    for keys in (KEYS, HELD):
+        files = folder / f"held-{keys}"
+        fill = max(1, keys // 1_000_000)
+        write_held(files, keys, fill, 12)
+        seconds, written = _run(spark, files, "slot", fill + 12, skip=fill + 1)
+        lines.append(f"| {keys:,} | {seconds:.2f} | {written / 1e6:.1f} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def write_stream(folder: Path, keys: int, batches: int) -> None:
+    """All keys in every file."""
+    folder.mkdir()
+    for i in range(batches):
+        order = np.random.default_rng(i).permutation(keys)
+        _write(folder, i, order, order % 1000)
+
+
+def write_held(folder: Path, keys: int, fill: int, batches: int) -> None:
+    """All keys, and then some of them again and again."""
+    folder.mkdir()
+    for i, part in enumerate(np.array_split(np.arange(keys), fill)):
+        _write(folder, i, part, part % 1000)
+    for i in range(batches):
+        some = np.random.default_rng(i).choice(keys, KEYS, replace=False)
+        _write(folder, fill + i, some, some % 1000)
+
+
+def _write(folder: Path, i: int, keys: Any, values: Any) -> None:
+    path = folder / f"{i:03}.parquet"
+    # Row groups, so that both cores read.
+    pq.write_table(pa.table({"key": keys, "value": values}), path, row_group_size=len(keys) // 2 + 1)
+    os.utime(path, (1_000_000 + i,) * 2)
+
+
+def _run(spark: SparkSession, files: Path, name: str, batches: int, skip: int = 1) -> tuple[float, float]:
+    """Seconds of a micro-batch, and bytes it wrote to state."""
+    reader = spark.readStream.schema("key long, value long").option("maxFilesPerTrigger", 1)
+    work = files.parent / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    some = work / "in"
+    some.mkdir(parents=True)
+    for path in sorted(files.iterdir())[:batches]:
+        shutil.copy2(path, some / path.name)
+    result = _query(reader.parquet(str(some)), name, work)
+    writer = result.writeStream.format("noop").option("checkpointLocation", str(work / "checkpoint"))
+    query = writer.outputMode("update").trigger(availableNow=True).start()
+    query.awaitTermination()
+    progress = [batch for batch in query.recentProgress if batch["numInputRows"]][skip:]
+    sizes = [
+        sum(path.stat().st_size for path in (work / "checkpoint/state/0").glob(f"*/{batch['batchId'] + 1}.changelog"))
+        for batch in progress
+    ]
+    return float(np.mean([batch["durationMs"]["triggerExecution"] for batch in progress])) / 1000, float(np.mean(sizes))
+
+
+def _query(rows: DataFrame, name: str, work: Path) -> DataFrame:
+    grouped = rows.groupBy("key")
+    if name == "transformWithStateInPandas":
+        return grouped.transformWithStateInPandas(PandasTotal(), SCHEMA, "update", "none")
+    if name == "transformWithState":
+        return grouped.transformWithState(RowTotal(), SCHEMA, "update", "none")
+    if name == "applyInPandasWithState":
+        return grouped.applyInPandasWithState(apply_total, SCHEMA, "total long", "update", GroupStateTimeout.NoTimeout)
+    processor = Total() if name == "each key" else Totals()
+    return sk.keyed(rows, "key").process(processor, SCHEMA, location=str(work / "placement"))
