@@ -13,13 +13,13 @@ $(ready): export PIP_CONSTRAINT := constraints.txt
 $(ready): export PIP_BUILD_CONSTRAINT := constraints.txt
 $(ready): export PIP_USE_PEP517 := 1
 
-.PHONY: help test fast lint bench bench-route bench-spark demo clean java compiling
+.PHONY: help test fast lint bench bench-chop bench-place bench-route bench-spark demo clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 test: java lint | compiling  ## lint, then all tests and doctests; installs into .venv what is missing
-	.venv/bin/python -m pytest
+	.venv/bin/python -m pytest -n 2 --dist loadfile
 
 fast: $(ready) | compiling  ## the tests that need no Spark
 	.venv/bin/python -m pytest -m 'not spark'
@@ -36,7 +36,13 @@ bench: $(ready) | compiling  ## measure the speed of the routing kernels
 	.venv/bin/python -m skewless.bench.split
 
 bench-spark: java $(ready) | compiling  ## measure windows, skew and memory on Spark (about 20 minutes)
-	.venv/bin/python -m skewless.bench.spark
+	.venv/bin/python -m skewless.bench.spark windows
+
+bench-place: java $(ready) | compiling  ## measure processors and moving state on Spark (about 20 minutes)
+	.venv/bin/python -m skewless.bench.spark place
+
+bench-chop: $(ready) | compiling  ## measure the ways to cut time, in a simulator of tasks
+	.venv/bin/python -m skewless.bench.chop
 
 bench-route: java $(ready) | compiling  ## measure what routing costs inside Spark
 	.venv/bin/python -m skewless.bench.route

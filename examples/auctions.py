@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 import pyarrow as pa
@@ -59,12 +59,11 @@ def make_bids(workers: int, batches: int = 5, rows: int = 20_000, hot: float = 0
     return made
 
 
-def write(folder: str, batches: Sequence[pa.Table]) -> None:
-    """A file for each micro-batch, oldest first."""
-    os.makedirs(folder)
-    for i, table in enumerate(batches):
-        pq.write_table(table, f"{folder}/{i:03}.parquet")
-        os.utime(f"{folder}/{i:03}.parquet", (i, i))  # Spark takes files by age
+def write(folder: str, table: pa.Table, number: int) -> None:
+    """Put a file where the stream reads; it is there whole or not at all."""
+    os.makedirs(folder, exist_ok=True)
+    pq.write_table(table, f"{folder}/.{number:03}")
+    os.replace(f"{folder}/.{number:03}", f"{folder}/{number:03}.parquet")
 
 
 def main() -> None:
@@ -72,29 +71,23 @@ def main() -> None:
     workers = 4
     spark = sk.session(2, spark_sql_shuffle_partitions=str(workers))
     with tempfile.TemporaryDirectory() as folder:
-        batches = make_bids(workers)
-        write(f"{folder}/bids", batches)
-        bids = spark.readStream.schema(BIDS).option("maxFilesPerTrigger", 1).parquet(f"{folder}/bids")
+        os.makedirs(f"{folder}/bids")
+        bids = spark.readStream.schema(BIDS).parquet(f"{folder}/bids")
         stream, result = totals(bids, f"{folder}/placement")
         query = (
-            result.writeStream.option("checkpointLocation", f"{folder}/checkpoint")
-            .foreachBatch(lambda some, batch: show(stream, some, batch))
-            .trigger(availableNow=True)
-            .start()
+            result.writeStream.format("parquet")
+            .option("checkpointLocation", f"{folder}/checkpoint")
+            .start(f"{folder}/totals")
         )
-        query.awaitTermination()
-        stream.await_learned(len(batches))
-        show_loads(stream, len(batches) - 1)
+        for number, table in enumerate(make_bids(workers)):
+            write(f"{folder}/bids", table, number)
+            query.processAllAvailable()
+            stream.await_learned(number + 1)  # a moment: what is learned never holds up a query
+            show_loads(stream, number)
+        query.stop()
+        largest = spark.read.parquet(f"{folder}/totals").groupBy("auction").agg({"bids": "max", "total": "max"})
+        largest.orderBy("max(total)", ascending=False).show(5)
     spark.stop()
-
-
-def show(stream: sk.KeyedStream, some: DataFrame, batch: int) -> None:
-    """What each worker had to do in the micro-batch before, and the largest sum of this one."""
-    if batch and stream.await_learned(batch):  # in this small stream micro-batches could overtake what is learned
-        show_loads(stream, batch - 1)
-    largest = some.orderBy("total", ascending=False).first()
-    if largest:
-        print(f"batch {batch}: most was bid on auction {largest['auction']}, {largest['total'] / 100:,.2f} so far")
 
 
 def show_loads(stream: sk.KeyedStream, batch: int) -> None:

@@ -66,7 +66,8 @@ def make_payments(batches: int = 4, rows: int = 300, seed: int = 1) -> list[list
         part = []
         for _ in range(rows):
             number = int(rng.paretovariate(0.3)) % 1000
-            part.append((f"payment {number}", START + timedelta(minutes=10 * batch, seconds=rng.randrange(600)), number))
+            ts = START + timedelta(minutes=10 * batch, seconds=rng.randrange(600))
+            part.append((f"payment {number}", ts, number))
         made.append(part)
     return made
 

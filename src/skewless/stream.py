@@ -330,6 +330,11 @@ class KeyedStream:
         self._runs = placer.name, "as asked, keeping keys whole, from one pass over the data"
         return exchange(rows.withColumn(WORKER, owner_column(placement)).drop(KEY), self.workers)
 
+    @property
+    def moving(self) -> bool:
+        """Whether a placement is announced and not yet in force, of a query that `process` made."""
+        return self._placing is not None and self._placing.moving
+
     def _placer(self, slots: int) -> Placer:
         if isinstance(self._asked, Placer):
             return self._asked

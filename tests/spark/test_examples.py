@@ -28,7 +28,7 @@ def load(name: str) -> ModuleType:
     module = importlib.util.module_from_spec(spec)
     sys.modules[module.__name__] = module
     spec.loader.exec_module(module)
-    cloudpickle.register_pickle_by_value(module)  # Spark's workers cannot import it
+    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # workers cannot import it
     return module
 
 
@@ -128,29 +128,31 @@ def test_auctions_move_and_their_sums_stay_right(spark: SparkSession, tmp_path: 
     example = load("auctions")
     workers = int(spark.conf.get("spark.sql.shuffle.partitions") or 0)
     batches = example.make_bids(workers, batches=4, rows=4000)
-    example.write(str(tmp_path / "in"), batches)
-    bids = stream_of(spark, example.BIDS, tmp_path / "in")
+    (tmp_path / "in").mkdir()
+    bids = spark.readStream.schema(example.BIDS).parquet(str(tmp_path / "in"))
     stream, totals = example.totals(bids, str(tmp_path / "placement"))
-    found, imbalances = [], []
-
-    def take(some: DataFrame, batch: int) -> None:
-        if stream.await_learned(batch) and batch:
-            imbalances.append(stream.imbalance)
-        found.append(sorted(tuple(row) for row in some.collect()))
-
-    query = totals.writeStream.foreachBatch(take).option("checkpointLocation", str(tmp_path / "checkpoint"))
-    query.trigger(availableNow=True).start().awaitTermination()
+    out = totals.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
+    query = out.start(str(tmp_path / "out"))
+    versions, imbalances = [], []
+    for number, table in enumerate(batches):
+        example.write(str(tmp_path / "in"), table, number)
+        query.processAllAvailable()
+        assert stream.await_learned(number + 1)
+        versions.append(stream.placement.version)
+        imbalances.append(stream.imbalance)
+    query.stop()
+    assert versions == [0, 1, 1, 1]  # announced after the first micro-batch, and in force after the second
+    assert min(imbalances[:2]) > 1.4
+    assert max(imbalances[2:]) < 1.1
     sums: dict[int, tuple[int, int]] = {}
-    for batch, table in enumerate(batches):
-        bid = set()
+    expected = []
+    for table in batches:
         for auction, price in zip(table["auction"].to_pylist(), table["price"].to_pylist(), strict=True):
             count, total = sums.get(auction, (0, 0))
             sums[auction] = count + 1, total + price
-            bid.add(auction)
-        assert found[batch] == sorted((auction, *sums[auction]) for auction in bid)
-    assert stream.placement.version == 1
-    assert imbalances[0] > 1.4
-    assert imbalances[2] < 1.1
+        expected += [(auction, *sums[auction]) for auction in set(table["auction"].to_pylist())]
+    found = spark.read.parquet(str(tmp_path / "out")).toArrow().to_pylist()
+    assert sorted(tuple(row.values()) for row in found) == sorted(expected)
 
 
 def test_every_script_runs_and_prints_its_result(tmp_path: Path) -> None:

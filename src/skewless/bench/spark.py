@@ -1,4 +1,7 @@
-"""Everything measured on Spark but routing alone: `make bench-spark` writes docs/results/windows.md."""
+"""Pages of results that need Spark: `make bench-spark` writes docs/results/windows.md, `make bench-place` place.md.
+
+`python -m skewless.bench.spark windows skew memory` runs some parts of a page only, and prints them.
+"""
 
 from __future__ import annotations
 
@@ -11,29 +14,55 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import skewless as sk
-from skewless.bench import memory, skew, windows
+from skewless.bench import memory, migrate, place, process, skew, windows
 
-PARTS: list[tuple[str, int | None, Callable[[SparkSession, Path], list[str]]]] = [
-    ("Sliding windows", None, windows.table),
-    ("Skew", skew.WORKERS, skew.table),
-    ("Memory", None, memory.table),
-]
+Part = tuple[str, int | None, Callable[[SparkSession, Path], list[str]]]
+"""Its title, the cores of its session (None for all), and what it measures."""
+
+
+def _functions(_spark: SparkSession, _folder: Path) -> list[str]:
+    return [line.replace("## ", "### ") if line.startswith("## ") else line for line in place.table()]
+
+
+PAGES: dict[str, tuple[str, str, list[Part]]] = {
+    "windows": (
+        "Windows on Spark",
+        "make bench-spark",
+        [
+            ("Sliding windows", None, windows.table),
+            ("Skew", skew.WORKERS, skew.table),
+            ("Memory", None, memory.table),
+        ],
+    ),
+    "place": (
+        "Keys that stay whole",
+        "make bench-place",
+        [
+            ("Processors in Python", None, process.table),
+            ("Moving state", migrate.WORKERS, migrate.table),
+            ("Gedik's partitioning functions", None, _functions),
+        ],
+    ),
+}
 
 
 def main() -> None:
-    """Run all parts, each in a session of its own, and write the page."""
-    target = Path("docs/results/windows.md")
+    """Run all parts of a page, each in a session of its own, and write it; or print the parts that are asked for."""
+    page, *wanted = sys.argv[1:] or ["windows"]
+    if page not in PAGES:
+        sys.exit(f"no page {page!r}; there are {', '.join(PAGES)}")
+    target = Path(f"docs/results/{page}.md")
     if not target.parent.is_dir():
-        sys.exit("there is no docs/results here; run this from the top of the repository, as `make bench-spark` does")
-    wanted = sys.argv[1:]
-    lines = ["# Windows on Spark", "", "Made by `make bench-spark`, on all cores of one machine.", ""]
-    for title, cores, part in PARTS:
-        if wanted and title.split()[0].lower() not in wanted:
+        sys.exit("there is no docs/results here; run this from the top of the repository, as the Makefile does")
+    title, command, parts = PAGES[page]
+    lines = [f"# {title}", "", f"Made by `{command}`, on all cores of one machine.", ""]
+    for name, cores, part in parts:
+        if wanted and name.split()[0].lower() not in wanted:
             continue
         folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
         spark = sk.session(cores, memory="6g", spark_sql_session_timeZone="UTC")
         try:
-            lines += [f"## {title}", "", *part(spark, folder), ""]
+            lines += [f"## {name}", "", *part(spark, folder), ""]
         finally:
             spark.stop()
             shutil.rmtree(folder, ignore_errors=True)

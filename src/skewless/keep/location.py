@@ -69,10 +69,13 @@ class Location:
         Any that Arrow knows.
     whose
         Names the stream that it belongs to.
+    query
+        Names the query that state is moved for: what another one gave away is not taken for it.
     """
 
     uri: str
     whose: str
+    query: str = ""
 
     @classmethod
     def at(cls, path: str) -> Location:
@@ -106,7 +109,8 @@ class Location:
 
     def write_moves(self, version: int, batch: int, source: int, entries: pa.RecordBatch) -> None:
         """Give away entries: what a replayed batch writes again is the same."""
-        self._write(f"moves/{version}/{source}-{batch}.arrow", blob.dump(entries.columns))
+        data = blob.dump(entries.columns, {"query": self.query})
+        self._write(f"moves/{version}/{source}-{batch}.arrow", data)
 
     def read_moves(self, version: int, batch: int, source: int, slots: str, schema: pa.Schema) -> pa.RecordBatch:
         """What a worker gave away before a micro-batch, as of its last chance; refused if it is not to be found.
@@ -134,11 +138,18 @@ class Location:
                 f"the state of slots {slots} from worker {source} is not at {self.uri}/{path}; {remedy}"
             )
         try:
-            return pa.RecordBatch.from_arrays(blob.load(data).columns, schema=schema)
+            given = blob.load(data)
+            entries = pa.RecordBatch.from_arrays(given.columns, schema=schema)
         except (pa.ArrowInvalid, ValueError, OSError, StopIteration) as error:
             raise SkewlessError(
                 f"the state of slots {slots} from worker {source} at {self.uri}/{path} is damaged ({error}); {remedy}"
             ) from error
+        if blob.notes(given).get("query", "") != self.query:
+            raise SkewlessError(
+                f"the state of slots {slots} from worker {source} at {self.uri}/{path} is of another query; "
+                "give each query a process(...) and a folder of its own"
+            )
+        return entries
 
     def forget(self, version: int) -> None:
         """Delete what moved up to this version, and the placements before it."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from skewless.keep.location import Location
 from skewless.place.placement import Placement
@@ -12,12 +12,12 @@ from skewless.place.placement import Placement
 class Still(Location):
     """No folder: the one placement travels with the plan."""
 
-    fixed: Placement
+    fixed: Placement = field(kw_only=True)
 
     @classmethod
     def of(cls, placement: Placement) -> Still:
         """With this placement."""
-        return cls("", "", placement)
+        return cls("", "", fixed=placement)
 
     def placement(self, version: int) -> Placement:
         """The one there is."""

@@ -16,13 +16,14 @@ from pyspark.sql.streaming.listener import (
     QueryStartedEvent,
     QueryTerminatedEvent,
     StreamingQueryListener,
+    StreamingQueryProgress,
 )
 
 _listeners: WeakKeyDictionary[SparkSession, Listener]
 
 
-def listen(spark: SparkSession, name: str, take: Callable[[Row, int], None]) -> None:
-    """Call `take` with every observation of that name that a query of the session makes, and its micro-batch."""
+def listen(spark: SparkSession, name: str, take: Callable[[Row, StreamingQueryProgress], None]) -> None:
+    """Call `take` with every observation of that name that a query of the session makes, and its progress."""
     if spark not in _listeners:
         _listeners[spark] = Listener()
         spark.streams.addListener(_listeners[spark])
@@ -33,14 +34,14 @@ class Listener(StreamingQueryListener):
     """Knows who wants which observation."""
 
     def __init__(self) -> None:
-        self.takers: dict[str, Callable[[Row, int], None]] = {}
+        self.takers: dict[str, Callable[[Row, StreamingQueryProgress], None]] = {}
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         """A micro-batch is done."""
         observed = event.progress.observedMetrics
         for name, take in list(self.takers.items()):  # in the order in which they were asked for
             if name in observed:
-                take(observed[name], event.progress.batchId)
+                take(observed[name], event.progress)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Nothing was observed yet."""

@@ -14,6 +14,7 @@ import threading
 import numpy as np
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from skewless.hashing import SEED
 from skewless.histogram import Histogram
@@ -114,7 +115,7 @@ class Loop:
         with self._learned:
             return self._learned.wait_for(lambda: self.batches >= batches, timeout)
 
-    def take(self, row: Row, _batch: int) -> None:
+    def take(self, row: Row, _progress: StreamingQueryProgress) -> None:
         """Learn from what a micro-batch observed."""
         histogram = histogram_of(row)
         if histogram is not None:

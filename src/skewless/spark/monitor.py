@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pyspark.sql import Column, Row
 from pyspark.sql import functions as F
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 
 def observed() -> list[Column]:
@@ -19,7 +20,7 @@ class Monitor:
         self.loads: dict[int, int] = {}
         """Rows of each worker that had any."""
 
-    def take(self, row: Row, _batch: int) -> None:
+    def take(self, row: Row, _progress: StreamingQueryProgress) -> None:
         """A micro-batch is done."""
         if row["loads"]:
             self.loads = {each["worker"]: each["rows"] for each in row["loads"]}

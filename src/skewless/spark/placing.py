@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from skewless.arrays import FloatArray, Int64Array
 from skewless.errors import SkewlessError
@@ -95,6 +96,7 @@ class Placing:
         self._came: list[tuple[int, int]] = []  # versions, and the micro-batch by which each was in force
         self._lock = threading.Condition()
         self._failed = False
+        self._queries: set[str] = set()
         self._top: tuple[int, Histogram | None] = (-1, None)
         control = location.read_control()
         if control is None:
@@ -109,6 +111,8 @@ class Placing:
                 f"the folder {location.uri} has {self.placement.tail_slots} slots, and slots is {placer.slots}; "
                 "state stays in the slots it was made with, so give the same number"
             )
+        if control.version:
+            self._came.append((control.version, -1))  # in force since a micro-batch that is not known
         if control.version or control.moving:
             self.workers = (self._announced or self.placement).workers
 
@@ -160,16 +164,17 @@ class Placing:
             self.announce(placement)
         return found
 
-    def take_keys(self, row: Row, batch: int) -> None:
+    def take_keys(self, row: Row, progress: StreamingQueryProgress) -> None:
         """The most frequent keys of a micro-batch."""
-        self._top = batch, histogram_of(row)
+        self._top = progress.batchId, histogram_of(row)
 
-    def take(self, row: Row, batch: int) -> None:
+    def take(self, row: Row, progress: StreamingQueryProgress) -> None:
         """What the packers of a micro-batch counted."""
         if row["control"] is None:
             return  # no rows
         try:
-            self._learn(Control.of(int(row["control"])), _sum(row["counts"]), batch)
+            self._see(str(progress.id))
+            self._learn(Control.of(int(row["control"])), _sum(row["counts"]), progress.batchId)
         except Exception:  # whatever it is, the query must go on
             if not self._failed:
                 log.exception("stream %s: no new placement; the last one stays", self.name)
@@ -182,6 +187,15 @@ class Placing:
         """Wait until so many micro-batches were learned from; false if that took longer than `timeout` seconds."""
         with self._lock:
             return self._lock.wait_for(lambda: self.batches >= batches, timeout)
+
+    def _see(self, query: str) -> None:
+        """Placements are for one query: another one that runs by them would not hand its state over in time."""
+        self._queries.add(query)
+        if len(self._queries) > 1:
+            raise SkewlessError(
+                f"two queries run by the placements at {self.location.uri}; give each a process(...) and a folder of "
+                "its own. Nothing is placed anew"
+            )
 
     def _learn(self, ran_by: Control, counts: Int64Array, batch: int) -> None:
         placement = self.location.placement(ran_by.version)
@@ -245,6 +259,7 @@ class Placing:
 
     def _forget(self, batch: int) -> None:
         """Delete what no replay can need."""
+        self._came = [(version, since if since >= 0 else batch) for version, since in self._came]
         done = [version for version, since in self._came if since + self._retain <= batch]
         if done:
             self._came = [(version, since) for version, since in self._came if version not in done]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pandas as pd
@@ -66,6 +66,10 @@ class Work:
         ttl = microseconds(self.processor.ttl) if self.processor.ttl and self.timed else None
         return Owner(worker, self.columns, step, store, self.location, batch, ttl)
 
+    def for_query(self, query: str) -> Work:
+        """The same for one query."""
+        return replace(self, location=replace(self.location, query=query))
+
 
 class Keeper(StatefulProcessor):
     """An `Owner` for each partition of state.
@@ -107,7 +111,8 @@ class Keeper(StatefulProcessor):
     ) -> Iterator[pd.DataFrame]:
         worker = partition_of(self._owners, value)
         watermark = timer_values.getCurrentWatermarkInMs() * 1000 if self._work.timed else None
-        owner = self._work.owner(worker, self._store, batch_number())
+        work = self._work.for_query(property_of("sql.streaming.queryId"))
+        owner = work.owner(worker, self._store, int(property_of("streaming.sql.batchId")))
         for result in owner.run(control, rows, watermark):
             if result.num_rows:
                 yield self._frame(result)
@@ -229,12 +234,12 @@ def structure(ddl: str) -> T.StructType:
     return schema
 
 
-def batch_number() -> int:
-    """Of the micro-batch that this task is part of."""
+def property_of(name: str) -> str:
+    """What Spark tells every task of a stream: the number of its micro-batch, the id of its query."""
     context = TaskContext.get()
-    number = context.getLocalProperty("streaming.sql.batchId") if context else None
-    assert number is not None  # Spark sets it for every task of a stream
-    return int(number)
+    value = context.getLocalProperty(name) if context else None
+    assert value is not None  # or this is no task of a stream
+    return value
 
 
 def _with_control(rows: DataFrame, control: DataFrame) -> DataFrame:
