@@ -5,7 +5,6 @@ from __future__ import annotations
 import uuid
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from pyspark.sql import DataFrame
@@ -126,7 +125,7 @@ class KeyedStream:
 
     @property
     def loads(self) -> dict[int, int]:
-        """Rows that each worker combined in the last micro-batch of a windowed query; empty before that."""
+        """Rows that each worker had in the last micro-batch of a query with windows or `process`; empty before that."""
         if self._placing:
             return self._placing.loads
         return self._monitor.loads if self._monitor else {}
@@ -274,19 +273,29 @@ class KeyedStream:
         result = structure(schema) if isinstance(schema, str) else schema
         processing = Processing(df, self.keys, processor, result, order, time)
         partitions = shuffle_partitions(df)
-        placer = self._placer(slots or 16 * partitions)
-        self._runs = placer.name, self._why_placed()
+        if self.workers > partitions:
+            raise SkewlessError(
+                f"workers is {self.workers}; a processor can have up to {partitions}, its shuffle partitions: "
+                "set spark.sql.shuffle.partitions first for more"
+            )
         if not df.isStreaming:
-            rows = processing.rows()
+            rows, placer = processing.rows(), self._placer(slots or 16 * partitions)
+            self._runs = placer.name, self._why_placed()
             histogram = histogram_of(rows.agg(*observed(self.workers)).collect()[0])
-            return processing.batch(rows, Still.of(placed(placer, histogram, min(self.workers, partitions))))
+            return processing.batch(rows, Still.of(placed(placer, histogram, self.workers)))
         if location is None:
             raise SkewlessError(
                 "a placed stream needs a folder of its own for placements and for state on its way: "
                 'process(..., location="/data/placement"), beside the checkpoint and kept with it'
             )
         prepare(df.sparkSession)
-        return self._place(processing, placer, location, partitions, rule or Rule())
+        folder = Location.at(location)
+        control = folder.read_control()
+        if slots is None:
+            slots = folder.placement(control.version).tail_slots if control else 16 * partitions
+        placer = self._placer(slots)
+        self._runs = placer.name, self._why_placed()
+        return self._place(processing, placer, folder, partitions, rule or Rule())
 
     def rebalance(self, workers: int | None = None, *, dry_run: bool = False) -> tuple[Move, ...]:
         """Have the placer look at the running query now, and move what it says.
@@ -351,14 +360,14 @@ class KeyedStream:
             f"{asked}, moving slots of keys between workers" if self._asked != "hash" else "as asked, once and for ever"
         )
 
-    def _place(self, processing: Processing, placer: Placer, location: str, partitions: int, rule: Rule) -> DataFrame:
+    def _place(
+        self, processing: Processing, placer: Placer, folder: Location, partitions: int, rule: Rule
+    ) -> DataFrame:
         spark, loads = self.df.sparkSession, f"{self.name}-slots"
         if self._asked == "hash":
             rule = replace(rule, alpha=float("inf"))
         retain = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain", "100") or 100)
-        folder = Location.at(location if "://" in location else str(Path(location).absolute()))
-        workers = min(self.workers, partitions)
-        self._placing = placing = Placing(self.name, placer, folder, workers, partitions, rule, retain)
+        self._placing = placing = Placing(self.name, placer, folder, self.workers, partitions, rule, retain)
         listen(spark, self.name, placing.take_keys)
         listen(spark, loads, placing.take)
         rows = measured(processing.rows(), self.name, partitions)
@@ -370,7 +379,8 @@ class KeyedStream:
             text = f"{self.name}: auto, which chooses when it knows what to aggregate."
         else:
             strategy, why = self._runs or self._as_asked()
-            over = "" if strategy in _MOVELESS else f" over {self.workers} workers"
+            active = self._placing.workers if self._placing else self.workers
+            over = "" if strategy in _MOVELESS else f" over {active} workers"
             text = f"{self.name}: {strategy}{over}, {why}."
         lines = [text]
         most = sorted(self.policy.keys.tolist(), key=lambda key: -len(set(self.policy.lanes_of(key).tolist())))

@@ -203,10 +203,16 @@ def test_the_timers_of_a_slot_come_in_their_order(tmp_path: Path) -> None:
 
 def test_the_timer_of_a_key_whose_ttl_is_over_is_never_due(tmp_path: Path) -> None:
     worker = Worker(tmp_path, Timed(), ttl=10)
-    worker.run([("a", 10, 5), ("b", 10, 50)], watermark=0)
-    assert worker.run([], watermark=20) == [("a", "due", 1)]
+    worker.run([("b", 10, 50)], watermark=0)
     assert worker.run([], watermark=60) == []
     assert worker.owner().wake is None
+
+
+def test_a_timer_that_comes_before_its_key_expires_is_due_though_the_watermark_passes_both(tmp_path: Path) -> None:
+    worker = Worker(tmp_path, Timed(), ttl=10)
+    worker.run([("a", 10, 5), ("b", 10, 50)], watermark=0)
+    assert worker.run([], watermark=1000) == [("a", "due", 1)]
+    assert worker.run([("a", 1001, 5)], watermark=1000) == [("a", "due", 2)]
 
 
 class Counts(SlotProcessor):

@@ -13,8 +13,8 @@ def test_every_name_makes_a_placer_of_that_name() -> None:
         assert (placer.name, placer.slots) == (name, 7)
 
 
-def test_the_algorithms_of_the_papers_are_all_there() -> None:
-    assert place.NAMES == ("uniform", "consistent", "scan", "redist", "readj", "slots")
+def test_the_algorithms_of_the_papers_are_all_there_and_one_of_our_own() -> None:
+    assert place.NAMES == ("uniform", "consistent", "scan", "redist", "readj", "slots", "even")
 
 
 def test_hash_is_uniform() -> None:

@@ -261,6 +261,8 @@ def test_what_cannot_be_processed_is_refused_with_a_remedy(spark: SparkSession, 
         process(Running(), RESULT, location="x", watermark="1 second")
     with pytest.raises(sk.SkewlessError, match="may split a key, and the state of a processor does not merge"):
         sk.keyed(df, "user id", strategy="dalton").process(Running(), RESULT, location="x")
+    with pytest.raises(sk.SkewlessError, match="workers is 3; a processor can have up to 2, its shuffle partitions"):
+        sk.keyed(df, "user id", workers=3).process(Running(), RESULT, location="x")
     with pytest.raises(sk.SkewlessError, match="nothing is placed here"):
         stream.rebalance()
     Forgetful = type("Forgetful", (Running,), {"ttl": "1 minute"})  # noqa: N806 - a class

@@ -61,9 +61,9 @@ def table(spark: SparkSession, folder: Path) -> list[str]:
     lines = [
         f"{WORKERS} workers, {ROWS:,} rows a micro-batch, {KEYS:,} keys, {SLOTS} slots; {SHARE:.0%} of the rows in the",
         f"slots that two workers have at first, two thirds of them of {HOT} keys on each; a processor that sleeps",
-        f"{MICROSECONDS} us a row. Slowest is the time of the slowest worker over the mean: of the first micro-batch, of",
-        "the fifth and of the last. Seconds are the",
-        "median of a micro-batch in the second half; during a move, the longest while a placement was announced.",
+        f"{MICROSECONDS} us a row. Slowest is the time of the slowest worker over the mean: of the first micro-batch,",
+        "of the fifth and of the last. Seconds are the median of a micro-batch in the second half; during a move, the",
+        "longest while a placement was announced.",
         "",
         "| strategy | slowest, first | fifth | last | s a micro-batch | s during a move | placements |",
         "|---|---|---|---|---|---|---|",

@@ -102,11 +102,14 @@ def table(spark: SparkSession, folder: Path) -> list[str]:
     write_stream(files, KEYS, BATCHES)
     rows = []
     for name in ("transformWithStateInPandas", "applyInPandasWithState", "transformWithState", "each key", "slot"):
-        rows.append((name, _run(spark, files, name, 2 if name[0] in "at" else BATCHES)))
+        # Those with pandas take minutes for a micro-batch: there is one, and it counts.
+        batches = {"transformWithState": 2, "each key": BATCHES, "slot": BATCHES}.get(name, 1)
+        rows.append((name, _run(spark, files, name, batches, skip=min(1, batches - 1))))
         print(rows[-1], flush=True)
     rival = min(seconds for _name, (seconds, _bytes) in rows[:3])
     lines = [
-        f"A running sum, {KEYS:,} keys in every micro-batch, one row each; the first micro-batch does not count.",
+        f"A running sum, {KEYS:,} keys in every micro-batch, one row each; the first of several micro-batches does not",
+        "count.",
         "",
         "| | s a micro-batch | us a key | speed, of the fastest of Spark's |",
         "|---|---|---|---|",

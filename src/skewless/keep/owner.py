@@ -21,13 +21,14 @@ from skewless.arrays import BoolArray, Int64Array
 from skewless.errors import SkewlessError
 from skewless.keep.entries import TIMER, TOUCHED, Layout, find, joined, newest
 from skewless.keep.location import Control, Location
-from skewless.keep.shelf import Shelf, live, unexpired
+from skewless.keep.shelf import Shelf, live
 from skewless.keep.step import Kept, Step
 from skewless.place.placement import Placement
 from skewless.state.keys import codes
 from skewless.state.store import Store
 
 _NOTES = "notes"
+_NEVER = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True)
@@ -265,8 +266,12 @@ class Owner:
             if wake is None or wake > watermark:
                 continue
             parts = self._shelf.read(name)
-            entries = unexpired(newest(parts, self._layout), before)
-            timers = np.asarray(entries.column(TIMER).fill_null(np.iinfo(np.int64).max))
+            entries = newest(parts, self._layout)
+            timers = np.asarray(entries.column(TIMER).fill_null(_NEVER))
+            if self._ttl is not None:
+                # A timer counts if it comes before its key has expired, though the watermark may pass both at once.
+                last = np.asarray(entries.column(TOUCHED).fill_null(_NEVER - self._ttl)) + self._ttl
+                timers = np.where(timers <= last, timers, _NEVER)
             due = timers <= watermark
             if due.any():
                 some = entries.filter(pa.array(due))
@@ -282,8 +287,8 @@ class Owner:
             else:
                 later = timers[~due]
             if name in self._shelf.names:
-                least = int(later.min(initial=np.iinfo(np.int64).max))
-                self._shelf[name].wake = None if least == np.iinfo(np.int64).max else least
+                least = int(later.min(initial=_NEVER))
+                self._shelf[name].wake = None if least == _NEVER else least
 
     def _sweep(self, before: int) -> None:
         """Write slots anew whose oldest entries expired some time ago."""

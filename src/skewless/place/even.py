@@ -83,16 +83,26 @@ def level(owners: Int32Array, loads: FloatArray, workers: int, tolerance: float)
     >>> owners
     array([0, 1, 0, 1], dtype=int32)
     """
-    totals = np.bincount(owners, loads, workers)
+    totals = np.bincount(owners, loads, workers).astype(np.float64)
     most = totals.mean() * (1 + tolerance)
     for _ in range(len(owners)):
-        busiest, idlest = int(totals.argmax()), int(totals.argmin())
-        gap = totals[busiest] - totals[idlest]
-        mine = np.flatnonzero((owners == busiest) & (loads > 0) & (loads < gap))
-        if totals[busiest] <= most or not len(mine):
+        slot = _best(owners, loads, totals, most)
+        if slot is None:
             break
-        # What is left of the gap is smallest for a slot of half of it; of equal ones the larger, which moves less.
-        slot = mine[np.lexsort((-loads[mine], np.abs(loads[mine] - gap / 2)))[0]]
-        owners[slot] = idlest
-        totals[busiest] -= loads[slot]
+        idlest = int(totals.argmin())
+        totals[owners[slot]] -= loads[slot]
         totals[idlest] += loads[slot]
+        owners[slot] = idlest
+
+
+def _best(owners: Int32Array, loads: FloatArray, totals: FloatArray, most: float) -> int | None:
+    """The slot to give to the idlest worker: one of the busiest that has any which helps."""
+    for worker in np.argsort(-totals, kind="stable").tolist():
+        if totals[worker] <= most:
+            break
+        gap = totals[worker] - totals.min()
+        mine = np.flatnonzero((owners == worker) & (loads > 0) & (loads < gap))
+        if len(mine):
+            # What is left of the gap is smallest for a slot of half of it; of equal ones the larger, which moves less.
+            return int(mine[np.lexsort((-loads[mine], np.abs(loads[mine] - gap / 2)))[0]])
+    return None

@@ -2,8 +2,8 @@
 
 Measure: packers count the rows of every slot, and `observe` the most frequent keys. Analyse: counts fade from batch to
 batch, so that a spike does not move state. Plan: when the busiest worker has more than `alpha` times the average, the
-placer is asked; what it proposes is taken if the rows it saves the busiest worker over the next batches are worth the
-rows of the keys that it moves. Activate: the placement is announced, and comes into force once a micro-batch that knew
+placer is asked; what it proposes is taken if it brings more rows down to the average, over the next batches, than the
+keys have that it moves. Activate: the placement is announced, and comes into force once a micro-batch that knew
 of it is done.
 """
 
@@ -38,7 +38,7 @@ class Rule:
     alpha
         Rows of the busiest worker over the average from which a better placement is looked for.
     horizon
-        Over how many micro-batches what is gained must be worth what is moved.
+        Over how many micro-batches the rows brought down to the average must be worth those that are moved.
     cost
         What moving the state of a key costs, in times of the rows that the key has in a micro-batch.
     rest
@@ -81,13 +81,9 @@ class Placing:
     def __init__(
         self, name: str, placer: Placer, location: Location, workers: int, partitions: int, rule: Rule, retain: int
     ) -> None:
-        if not 1 <= workers <= partitions:
-            raise SkewlessError(
-                f"workers is {workers}; a placed stream can have 1 to {partitions}, its shuffle partitions: "
-                "set spark.sql.shuffle.partitions before the query starts for more"
-            )
         self.name, self.placer, self.location, self.rule = name, placer, location, rule
         self.workers, self.partitions, self._retain = workers, partitions, retain
+        self._active = workers  # of that micro-batch
         self.loads: dict[int, int] = {}
         """Rows of each worker in the last micro-batch."""
         self.batches = 0
@@ -99,6 +95,7 @@ class Placing:
         self._queries: set[str] = set()
         self._top: tuple[int, Histogram | None] = (-1, None)
         control = location.read_control()
+        known = control is not None
         if control is None:
             none = Frequencies(np.zeros(0, np.int64), np.zeros(0), 0)
             location.write_placement(placer.place(none, None, workers).with_version(0))
@@ -111,9 +108,14 @@ class Placing:
                 f"the folder {location.uri} has {self.placement.tail_slots} slots, and slots is {placer.slots}; "
                 "state stays in the slots it was made with, so give the same number"
             )
+        if self.placement.workers > partitions:
+            raise SkewlessError(
+                f"the folder {location.uri} has slots on {self.placement.workers} workers, and the session has "
+                f"{partitions} shuffle partitions; set spark.sql.shuffle.partitions to what it was then"
+            )
         if control.version:
             self._came.append((control.version, -1))  # in force since a micro-batch that is not known
-        if control.version or control.moving:
+        if known:
             self.workers = (self._announced or self.placement).workers
 
     @property
@@ -134,7 +136,7 @@ class Placing:
         """Rows of the busiest worker over the average of the active ones, in the last micro-batch."""
         if not self.loads:
             return None
-        return max(self.loads.values()) * self.placement.workers / sum(self.loads.values())
+        return max(self.loads.values()) * self._active / sum(self.loads.values())
 
     def proposed(self, workers: int | None = None) -> Placement:
         """What the placer would have now."""
@@ -200,6 +202,7 @@ class Placing:
     def _learn(self, ran_by: Control, counts: Int64Array, batch: int) -> None:
         placement = self.location.placement(ran_by.version)
         loads = np.bincount(placement.owners, counts, self.partitions)
+        self._active = placement.workers
         self.loads = {
             worker: int(rows) for worker, rows in enumerate(loads.tolist()) if rows or worker < placement.workers
         }
@@ -227,12 +230,16 @@ class Placing:
         placement = self.placer.place(frequencies, self.placement, self.workers)
         if placement is self.placement:
             return
-        gain = before.max() - self._loads(placement, frequencies).max()
+        gain = self._above(before) - self._above(self._loads(placement, frequencies))
         changed = self.placement.worker_of(frequencies.hashes) != placement.worker_of(frequencies.hashes)
         assert frequencies.tail is not None  # it is counted
         moved = frequencies.counts[changed].sum() + frequencies.tail[self.placement.tail != placement.tail].sum()
         if gain * self.rule.horizon > moved * self.rule.cost:
             self.announce(placement)
+
+    def _above(self, loads: FloatArray) -> float:
+        """The rows that workers have above the average; less of them is a gain though one of two busiest stays so."""
+        return float(np.maximum(loads - loads.sum() / self.workers, 0).sum())
 
     def _loads(self, placement: Placement, frequencies: Frequencies) -> FloatArray:
         """Rows of each worker by a placement."""
