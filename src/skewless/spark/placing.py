@@ -51,8 +51,8 @@ class Rule:
     alpha: float = 1.2
     horizon: int = 10
     cost: float = 1.0
-    rest: int = 3
-    memory: float = 0.5
+    rest: int = 2
+    memory: float = 0.25
 
 
 class Placing:
