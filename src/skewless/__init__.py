@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from skewless.spark.session import configure, session
     from skewless.stream import KeyedStream, WindowedStream, keyed
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "Aggregate",
