@@ -70,9 +70,9 @@ class Reference:
     kept: dict[Key, list[Any]] = field(default_factory=dict)
 
     def run(self, rows: Sequence[In], watermark: int) -> Counter[Out]:
+        out = list(self._timers(watermark))
         if self.ttl is not None:
             self.kept = {key: entry for key, entry in self.kept.items() if entry[3] >= watermark - self.ttl}
-        out = list(self._timers(watermark))
         groups: dict[Key, list[tuple[int, int]]] = {}
         for a, b, time, value in rows:
             if time > watermark:
@@ -92,7 +92,8 @@ class Reference:
 
     def _timers(self, watermark: int) -> Iterator[Out]:
         for key, entry in list(self.kept.items()):
-            if entry[2] is not None and entry[2] <= watermark:
+            last = watermark if self.ttl is None else min(watermark, entry[3] + self.ttl)
+            if entry[2] is not None and entry[2] <= last:
                 yield (*key, *entry[:2], "timer")
                 entry[2] = None
                 if entry[0] % 3 == 0:

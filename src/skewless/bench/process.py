@@ -109,8 +109,8 @@ def table(spark: SparkSession, folder: Path) -> list[str]:
         print(rows[-1], flush=True)
     rival = min(seconds for _name, (seconds, _bytes) in rows[:3])
     lines = [
-        f"A running sum, {KEYS:,} keys in every micro-batch, one row each. Of `transformWithState` the first micro-batch",
-        "does not count, of `process` the first eight; those with pandas have one.",
+        f"A running sum, {KEYS:,} keys in every micro-batch, one row each. The first micro-batch of",
+        "`transformWithState` and the first eight of `process` do not count; those with pandas have one.",
         "",
         "| | s a micro-batch | us a key | speed, of the fastest of Spark's |",
         "|---|---|---|---|",

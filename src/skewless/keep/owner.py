@@ -280,6 +280,7 @@ class Owner:
                     Kept(self._layout.keys_of(some), self._layout.fields_of(some), some.column(TIMER))
                 )
                 there = np.ones(some.num_rows, dtype=bool)
+                kept = _unless_expired(kept, some.column(TOUCHED), before)
                 self._add(name, _hashes(some), kept, some.column(TOUCHED), parts, there, before)
                 if result.num_rows:
                     yield result
@@ -338,6 +339,15 @@ class Owner:
             "slots": self._shelf.notes(),
         }
         self._store.put(_NOTES, json.dumps(notes).encode())
+
+
+def _unless_expired(kept: Kept, touched: pa.Array, before: int | None) -> Kept:
+    """What is kept, without what was kept of keys that have expired: their last timer was their last word."""
+    if before is None:
+        return kept
+    late = np.asarray(touched.fill_null(before)) < before
+    places = pa.array(np.arange(len(late)), mask=late)
+    return Kept(kept.keys, [field.take(places) for field in kept.fields], kept.timers.take(places))
 
 
 def changed(before: Placement, after: Placement) -> list[str]:

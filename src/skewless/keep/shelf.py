@@ -115,11 +115,13 @@ class Shelf:
         """Let a slot hold just these entries."""
         entries = unexpired(entries, before)
         slot = self._slots.pop(name, Slot())
-        for number, _rows in slot.parts:
+        numbers = [number for number, _rows in slot.parts]
+        # The base is written over, which is one call to the store instead of two.
+        for number in numbers[1:] if entries.num_rows else numbers:
             self._store.drop(_blob(name, number))
         if entries.num_rows:
             self._slots[name] = Slot()
-            self._write(name, entries, slot.parts[-1][0] + 1 if slot.parts else 0)
+            self._write(name, entries, numbers[0] if numbers else 0)
 
     def _write(self, name: str, entries: pa.RecordBatch, number: int) -> None:
         slot = self._slots[name]

@@ -16,6 +16,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from skewless.errors import SkewlessError
 from skewless.interval import microseconds
+from skewless.keep.entries import joined
 from skewless.keep.location import Control, Location
 from skewless.keep.owner import Columns, Owner
 from skewless.keep.processor import Processor
@@ -32,6 +33,7 @@ from skewless.state import MemoryStore, blob
 
 CONTROL = "__skewless_control"
 _FOREVER = 1 << 62  # microseconds: later than any timer
+_MANY = 1 << 16  # rows that are enough for a piece
 
 
 @dataclass(frozen=True)
@@ -113,9 +115,8 @@ class Keeper(StatefulProcessor):
         watermark = timer_values.getCurrentWatermarkInMs() * 1000 if self._work.timed else None
         work = self._work.for_query(property_of("sql.streaming.queryId"))
         owner = work.owner(worker, self._store, int(property_of("streaming.sql.batchId")))
-        for result in owner.run(control, rows, watermark):
-            if result.num_rows:
-                yield self._frame(result)
+        for results in _together(owner.run(control, rows, watermark)):
+            yield self._frame(results)
         if watermark is not None:
             wake = owner.wake
             set_timer(self._handle, self._store, None if wake is None else max(wake, watermark + 1000))
@@ -124,9 +125,8 @@ class Keeper(StatefulProcessor):
         if not self._straight:
             return pd.DataFrame({"rows": [blob.dump(rows.columns)]})
         # Columns that stay Arrow's go through pandas without being looked at.
-        return pa.table(rows.columns, names=[f"c{i}" for i in range(rows.num_columns)]).to_pandas(
-            types_mapper=pd.ArrowDtype
-        )
+        names = [f"c{i}" for i in range(rows.num_columns)]
+        return pa.table(rows.columns, names=names).to_pandas(types_mapper=pd.ArrowDtype)
 
 
 @dataclass(frozen=True)
@@ -216,6 +216,19 @@ class Processing:
 
     def _named(self, rows: DataFrame) -> DataFrame:
         return rows.select(*[F.col(f"c{i}").alias(field.name) for i, field in enumerate(self.schema)])
+
+
+def _together(results: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The same rows in larger pieces, as each goes to the JVM by itself."""
+    waiting: list[pa.RecordBatch] = []
+    for result in results:
+        if result.num_rows:
+            waiting.append(result)
+        if sum(each.num_rows for each in waiting) >= _MANY:
+            yield joined(waiting)
+            waiting = []
+    if waiting:
+        yield joined(waiting)
 
 
 def fields_of(processor: Processor) -> T.StructType:
