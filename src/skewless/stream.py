@@ -45,7 +45,8 @@ from skewless.split import Splitter
 
 _WHOLE = tuple(name for name in place.NAMES if name != "uniform")  # "hash" is its name here
 PLACERS = ("auto", "hash", *_WHOLE)
-STRATEGIES = ("auto", "local", "spark", *split.NAMES, *_WHOLE)
+SPLITTING = ("auto", "local", "spark", *split.NAMES)
+STRATEGIES = (*SPLITTING, *_WHOLE)
 _MOVELESS = ("local", "spark")
 
 

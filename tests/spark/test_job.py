@@ -186,5 +186,5 @@ def test_an_exception_in_a_python_worker_is_the_root_of_a_failure(spark: SparkSe
     assert root_message(failed.value) == "ValueError: no luck with 7"
 
 
-def test_a_job_may_ask_for_every_strategy_of_a_stream() -> None:
-    assert STRATEGIES == stream.STRATEGIES
+def test_a_job_may_ask_for_every_strategy_of_windows() -> None:
+    assert STRATEGIES == stream.SPLITTING
