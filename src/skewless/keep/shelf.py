@@ -106,7 +106,9 @@ class Shelf:
         """
         slot = self[name]
         changes = sum(rows for _number, rows in slot.parts[1:]) + entries.num_rows
-        if parts and changes < slot.parts[0][1] * _patience(name) and len(parts) < MOST_PARTS:
+        base = slot.parts[0][1] if parts else 0
+        # Changes as large as the base cost no more to write as one with it, and less to read.
+        if entries.num_rows < base and changes < base * _patience(name) and len(parts) < MOST_PARTS:
             self._write(name, entries, slot.parts[-1][0] + 1)
         else:
             self.replace(name, newest([*parts, entries], self._layout), before)
