@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skewless import aggregate, hashing, metrics, place, sketch, split, workload
+    from skewless import aggregate, chop, hashing, metrics, place, sketch, split, workload
     from skewless.aggregate import (
         Aggregate,
         collect,
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         top,
         var,
     )
+    from skewless.chop import rows
     from skewless.errors import SkewlessError
     from skewless.histogram import Histogram
     from skewless.keep import Processor, Rows, SlotProcessor, State
@@ -31,7 +32,8 @@ if TYPE_CHECKING:
     from skewless.ring import Ring
     from skewless.spark.placing import Rule
     from skewless.spark.session import configure, session
-    from skewless.stream import KeyedStream, WindowedStream, keyed
+    from skewless.stream import KeyedStream, keyed, windowed
+    from skewless.windowed_stream import WindowedStream
 
 __version__ = "0.3.0"
 
@@ -49,6 +51,7 @@ __all__ = [
     "State",
     "WindowedStream",
     "aggregate",
+    "chop",
     "collect",
     "configure",
     "count",
@@ -63,6 +66,7 @@ __all__ = [
     "min",
     "place",
     "quantile",
+    "rows",
     "session",
     "sketch",
     "split",
@@ -70,6 +74,7 @@ __all__ = [
     "sum",
     "top",
     "var",
+    "windowed",
     "workload",
 ]
 
@@ -77,6 +82,7 @@ __all__ = [
 _AGGREGATES = "Aggregate collect count distinct first last max mean min quantile std sum top var"
 _HOMES = {
     "skewless.aggregate": _AGGREGATES.split(),
+    "skewless.chop": ["rows"],
     "skewless.errors": ["SkewlessError"],
     "skewless.histogram": ["Histogram"],
     "skewless.keep": ["Processor", "Rows", "SlotProcessor", "State"],
@@ -84,10 +90,11 @@ _HOMES = {
     "skewless.ring": ["Ring"],
     "skewless.spark.placing": ["Rule"],
     "skewless.spark.session": ["configure", "session"],
-    "skewless.stream": ["KeyedStream", "WindowedStream", "keyed"],
+    "skewless.stream": ["KeyedStream", "keyed", "windowed"],
+    "skewless.windowed_stream": ["WindowedStream"],
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = {"aggregate", "hashing", "metrics", "place", "sketch", "split", "workload"}
+_MODULES = {"aggregate", "chop", "hashing", "metrics", "place", "sketch", "split", "workload"}
 
 
 def __getattr__(name: str) -> Any:

@@ -3,23 +3,22 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 
 import numpy as np
 from pyspark.sql import DataFrame
-from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from skewless import place, split
 from skewless.aggregate import Measure
 from skewless.aggregate.measure import TIME
+from skewless.chop.windows import Windows
 from skewless.errors import SkewlessError
 from skewless.interval import microseconds
 from skewless.keep import Processor
 from skewless.keep.location import Location
 from skewless.keep.still import Still
-from skewless.panes import WindowSpec
 from skewless.place import Move, Placement, Placer
 from skewless.policy import Policy
 from skewless.spark.listen import listen
@@ -27,7 +26,7 @@ from skewless.spark.loop import Loop, exact_histogram, histogram_of, measured, o
 from skewless.spark.monitor import Monitor
 from skewless.spark.native import natives
 from skewless.spark.placing import Placing, Rule, placed
-from skewless.spark.plan import Aggregation, Windowing, check_time, delay_of, shuffle_partitions
+from skewless.spark.plan import Aggregation, check_time, delay_of, shuffle_partitions
 from skewless.spark.policy_file import PolicyFile, policy_frame
 from skewless.spark.route import (
     KEY,
@@ -42,6 +41,7 @@ from skewless.spark.route import (
 from skewless.spark.session import prepare
 from skewless.spark.slots import Processing, fields_of, structure
 from skewless.split import Splitter
+from skewless.windowed_stream import WindowedStream, measures_of, windowed_by
 
 _WHOLE = tuple(name for name in place.NAMES if name != "uniform")  # "hash" is its name here
 PLACERS = ("auto", "hash", *_WHOLE)
@@ -75,7 +75,10 @@ def keyed(
         Of the stream, in metrics and messages.
     """
     if not keys:
-        raise SkewlessError(f"which columns are the key? Name one or more of {', '.join(df.columns)}")
+        raise SkewlessError(
+            f"which columns are the key? Name one or more of {', '.join(df.columns)}; "
+            "for windows over all rows there is sk.windowed(...)"
+        )
     for each in keys:
         column(df, each)
     if isinstance(strategy, Splitter) and strategy.for_any:
@@ -93,6 +96,32 @@ def keyed(
     elif workers < 1:
         raise SkewlessError(f"workers is {workers}; give at least 1, or None for Spark's shuffle partitions")
     return KeyedStream(df, keys, workers, strategy, name or f"skewless-{uuid.uuid4().hex[:8]}")
+
+
+def windowed(
+    df: DataFrame,
+    time: str,
+    size: str | Windows,
+    slide: str | None = None,
+    watermark: str | None = None,
+    workers: int | None = None,
+) -> WindowedStream:
+    """A stream cut into windows over all its rows, whatever their key, for functions of a whole window.
+
+    Consecutive windows are of different workers, so that one stream without a key keeps all of them busy.
+
+    Parameters
+    ----------
+    df
+        A streaming or a batch DataFrame.
+    time, size, slide, watermark
+        As for `KeyedStream.window`.
+    workers
+        Workers that share the windows; Spark's shuffle partitions if not given.
+    """
+    workers = shuffle_partitions(df) if workers is None else workers
+    stream = KeyedStream(df, (), workers, "auto", f"skewless-{uuid.uuid4().hex[:8]}")
+    return stream.window(time, size, slide, watermark)
 
 
 class KeyedStream:
@@ -162,37 +191,30 @@ class KeyedStream:
         return exchange(self._routed(with_key(self.df, self.keys)).drop(KEY), self.workers)
 
     def window(
-        self, time: str, size: str, slide: str | None = None, watermark: str | None = None, output: str = "append"
+        self,
+        time: str,
+        size: str | Windows,
+        slide: str | None = None,
+        watermark: str | None = None,
+        output: str = "append",
     ) -> WindowedStream:
-        """Cut the rows into windows of time.
+        """Cut the rows into windows of time, or of so many rows.
 
         Parameters
         ----------
         time
             The column with the time of each row: a timestamp.
         size, slide
-            In Spark's words, such as "10 minutes" and "30 seconds". Tumbling windows without a slide.
+            In Spark's words, such as "10 minutes" and "30 seconds". Tumbling windows without a slide. Or
+            `sk.rows(100, 10)` as the size, for windows of so many rows of a key: those of a micro-batch are counted in
+            order of time, and a window is over when its last row is there.
         watermark
             How late rows may come, such as "10 seconds". Not needed where the DataFrame has its watermark already.
         output
             "append" gives each window once, when the watermark has passed it; "update" gives, in every micro-batch,
             the windows that changed. Use the same for the query's `outputMode`.
         """
-        if output not in ("append", "update"):
-            raise SkewlessError(f"output is {output!r}; it can be 'append' (closed windows) or 'update' (changed ones)")
-        check_time(self.df, time)
-        spec, df = WindowSpec.of(size, slide), self.df
-        if watermark is not None:
-            microseconds(watermark, zero=True)  # to refuse it in our words
-            df = df.withWatermark(time, watermark) if df.isStreaming else df
-        delay = delay_of(df, time) if df.isStreaming else None
-        if df.isStreaming and delay is None and output == "append":
-            raise SkewlessError(
-                "windows in append mode close by a watermark, and there is none: say how late rows may come, such as "
-                'window(..., watermark="10 seconds"), or ask for output="update"'
-            )
-        updating = output == "update" and df.isStreaming
-        return WindowedStream(self, df, Windowing(time, spec, delay, updating), size, slide)
+        return windowed_by(self, time, size, slide, watermark, output)
 
     def agg(self, **aggregates: Measure) -> DataFrame:
         """Aggregate each key of a batch DataFrame: a row for every key.
@@ -207,7 +229,7 @@ class KeyedStream:
                 "a stream never ends, so its aggregates need windows: "
                 'add .window("time", size="1 minute", watermark="10 seconds") before .agg(...)'
             )
-        measures = _measures(self.df, aggregates, self.keys)
+        measures = measures_of(self.df, aggregates, self.keys)
         for name, measure in measures.items():
             if TIME in measure.columns:
                 raise SkewlessError(f"{name}={measure} goes by time, and there are no windows; name a column with by=")
@@ -470,50 +492,3 @@ class KeyedStream:
     @property
     def _shuffles(self) -> bool:
         return isinstance(self.splitter, split.Shuffle)
-
-
-class WindowedStream:
-    """A keyed stream cut into windows; made by `KeyedStream.window`."""
-
-    def __init__(self, keyed: KeyedStream, df: DataFrame, windows: Windowing, size: str, slide: str | None) -> None:
-        self._keyed, self._df, self._windows, self._size, self._slide = keyed, df, windows, size, slide
-
-    def agg(self, **aggregates: Measure) -> DataFrame:
-        """Aggregate each window of each key.
-
-        The result has the columns and the values of Spark's `groupBy(window(...), *keys).agg(...)`: `window`, a struct
-        of `start` and `end`, the key columns, and the aggregates by name.
-
-        Parameters
-        ----------
-        aggregates
-            The columns of the result: `agg(n=sk.count(), spent=sk.sum("price"))`.
-        """
-        measures = _measures(self._df, aggregates, ("window", *self._keyed.keys))
-        own = natives(self._df, measures)
-
-        def spark() -> DataFrame:
-            assert own is not None
-            window = F.window(column(self._df, self._windows.time), self._size, self._slide)
-            keys = [column(self._df, key) for key in self._keyed.keys]
-            return self._df.groupBy(window, *keys).agg(*own)
-
-        return self._keyed._aggregate(
-            Aggregation(self._df, self._keyed.keys, measures, self._windows),
-            None if own is None else spark,
-            tumbling=self._windows.spec.tumbling,
-        )
-
-
-def _measures(df: DataFrame, aggregates: Mapping[str, Measure], taken: tuple[str, ...]) -> dict[str, Measure]:
-    if not aggregates:
-        raise SkewlessError("what to aggregate? Name at least one, such as agg(n=sk.count())")
-    for name, measure in aggregates.items():
-        if not isinstance(measure, Measure):
-            raise SkewlessError(f"{name}={measure!r} is not an aggregate; write one such as {name}=sk.sum('column')")
-        if name in taken:
-            raise SkewlessError(f"the result has a column {name!r} already; give the aggregate another name")
-        for each in measure.columns:
-            if each != TIME:
-                column(df, each)
-    return dict(aggregates)

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skewless.arrays import BoolArray, Int32Array, Int64Array
+from skewless.chop.deal import Dealer
 from skewless.chop.windows import Windows
 from skewless.errors import SkewlessError
 
@@ -159,3 +160,30 @@ class PaneRing:
 
     def _worker(self, runs: Int64Array) -> Int32Array:
         return (runs % self.workers).astype(np.int32)
+
+
+@dataclass(frozen=True)
+class PaneDeal(Dealer):
+    """Panes dealt as the ring says, each key starting at another worker.
+
+    Parameters
+    ----------
+    ring
+        Of the workers.
+    """
+
+    ring: PaneRing
+
+    def worker_of(self, hashes: Int64Array, windows: Int64Array) -> Int64Array:
+        """The worker of each pane of a key."""
+        workers = self.ring.workers
+        worker: Int64Array = (np.asarray(hashes, np.int64) % workers + self.ring.owner_of_pane(windows)) % workers
+        return worker
+
+    def copies(self, hashes: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Each row once, with the worker of its pane."""
+        return np.arange(len(times)), self.worker_of(hashes, times // self.ring.pane)
+
+    def batch_of(self, window: int) -> range:
+        """The pane by itself."""
+        return range(window, window + 1)

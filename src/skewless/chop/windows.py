@@ -148,6 +148,15 @@ class Windows:
         return ended
 
 
+def rows(size: int, slide: int | None = None) -> Windows:
+    """Windows of so many rows, each starting so many after the one before; tumbling where `slide` is None.
+
+    >>> rows(100, 10)
+    Windows(size=100, slide=10, rows=True)
+    """
+    return Windows(size, size if slide is None else slide, rows=True)
+
+
 def as_times(times: Int64Array) -> Int64Array:
     """Times as a flat array of longs; anything but whole numbers is refused."""
     times = np.asarray(times)

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from skewless.arrays import BoolArray, Int64Array
+from skewless.state.join import joined
 from skewless.state.keys import codes
 
 HASH = 0
@@ -82,14 +83,6 @@ class Layout:
         entries = pa.RecordBatch.from_arrays(columns, schema=self.schema)
         order = np.argsort(hashes, kind="stable")
         return entries.take(pa.array(order[(kept | there)[order]]))
-
-
-def joined(parts: Sequence[pa.RecordBatch]) -> pa.RecordBatch:
-    """All entries, one part after the other."""
-    if len(parts) == 1:
-        return parts[0]
-    columns = [pa.concat_arrays(columns) for columns in zip(*(part.columns for part in parts), strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=parts[0].schema)
 
 
 def newest(parts: Sequence[pa.RecordBatch], layout: Layout) -> pa.RecordBatch:

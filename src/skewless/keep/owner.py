@@ -19,11 +19,12 @@ import pyarrow as pa
 
 from skewless.arrays import BoolArray, Int64Array
 from skewless.errors import SkewlessError
-from skewless.keep.entries import TIMER, TOUCHED, Layout, find, joined, newest
+from skewless.keep.entries import TIMER, TOUCHED, Layout, find, newest
 from skewless.keep.location import Control, Location
 from skewless.keep.shelf import Shelf, live
 from skewless.keep.step import Kept, Step
 from skewless.place.placement import Placement
+from skewless.state.join import joined
 from skewless.state.keys import codes
 from skewless.state.store import Store
 

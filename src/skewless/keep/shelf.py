@@ -19,7 +19,7 @@ from skewless.keep.entries import GONE, TIMER, TOUCHED, Layout, newest
 from skewless.state import blob
 from skewless.state.store import Store
 
-MOST_PARTS = 128
+MOST_PARTS = 256
 """Of a slot: each is a call to the store when the slot is read."""
 
 
@@ -154,8 +154,8 @@ def live(entries: pa.RecordBatch, at: Int64Array, before: int | None) -> BoolArr
 
 
 def _patience(name: str) -> float:
-    """How many times its base the changes of a slot may be: from 1 to 2."""
-    return 1 + zlib.crc32(name.encode()) / 2**32
+    """How many times its base the changes of a slot may be: from 2 to 4."""
+    return 2 + 2 * zlib.crc32(name.encode()) / 2**32
 
 
 def _blob(name: str, number: int) -> str:

@@ -14,6 +14,7 @@ from skewless.arrays import Int64Array
 from skewless.panes import Layout
 from skewless.panes.partials import Partials
 from skewless.state import blob
+from skewless.state.join import joined
 
 SCHEMA = "owner int, states binary, worker int, rows long"
 """A row for each owner: the value that Spark shuffles to it and its partial states. The first row of a worker also has
@@ -85,14 +86,7 @@ def larger(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         waiting.append(batch)
         if sum(each.num_rows for each in waiting) >= _ROWS:
-            yield _one(waiting)
+            yield joined(waiting)
             waiting = []
     if waiting:
-        yield _one(waiting)
-
-
-def _one(batches: list[pa.RecordBatch]) -> pa.RecordBatch:
-    if len(batches) == 1:
-        return batches[0]
-    columns = [pa.concat_arrays(columns) for columns in zip(*(batch.columns for batch in batches), strict=True)]
-    return pa.RecordBatch.from_arrays(columns, schema=batches[0].schema)
+        yield joined(waiting)

@@ -16,7 +16,6 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessor, Stateful
 
 from skewless.errors import SkewlessError
 from skewless.interval import microseconds
-from skewless.keep.entries import joined
 from skewless.keep.location import Control, Location
 from skewless.keep.owner import Columns, Owner
 from skewless.keep.processor import Processor
@@ -30,6 +29,7 @@ from skewless.spark.store import StateStore, partition_of, set_timer
 from skewless.spark.types import arrow_type
 from skewless.spark.windows import ROWS, Unpack, plain, rows_of
 from skewless.state import MemoryStore, blob
+from skewless.state.join import joined
 
 CONTROL = "__skewless_control"
 _FOREVER = 1 << 62  # microseconds: later than any timer
