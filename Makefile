@@ -41,8 +41,8 @@ bench-spark: java $(ready) | compiling  ## measure windows, skew and memory on S
 bench-place: java $(ready) | compiling  ## measure processors and moving state on Spark (about 20 minutes)
 	.venv/bin/python -m skewless.bench.spark place
 
-bench-chop: $(ready) | compiling  ## measure the ways to cut time, in a simulator of tasks
-	.venv/bin/python -m skewless.bench.chop
+bench-chop: $(ready) | compiling  ## measure the ways to cut time; writes docs/results/chop.md
+	.venv/bin/python -m skewless.bench.spark chop
 
 bench-route: java $(ready) | compiling  ## measure what routing costs inside Spark
 	.venv/bin/python -m skewless.bench.route

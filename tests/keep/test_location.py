@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless.errors import SkewlessError
-from skewless.keep.location import LENGTH, Control, Location
+from skewless.keep.location import Control, Location
 from skewless.place.placement import Placement
+from skewless.state.folder import LENGTH
 
 PLACEMENT = Placement.of(2, tail=[0, 1, 0], own={-7: 1, 12: 0}, version=3)
 SCHEMA = pa.schema([("hash", pa.int64()), ("k0", pa.string())])

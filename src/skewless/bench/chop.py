@@ -12,7 +12,7 @@ hundred) give its others, 2 % and 19 % off, if window updates are counted exactl
 131 % off. And by an exact count a larger batch never does worse: all that it costs is time. Copies are made in blocks
 that stay in the cache; in one piece the split by window took twice as long.
 
-`python -m skewless.bench.chop` prints the tables.
+`python -m skewless.bench.chop` prints the tables; `make bench-chop` writes them to docs/results/chop.md.
 """
 
 from __future__ import annotations

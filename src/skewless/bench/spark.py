@@ -1,4 +1,6 @@
-"""Pages of results that need Spark: `make bench-spark` writes docs/results/windows.md, `make bench-place` place.md.
+"""Pages of results that need Spark: windows.md, place.md and chop.md under docs/results.
+
+`make bench-spark`, `make bench-place` and `make bench-chop` write them.
 
 `python -m skewless.bench.spark windows skew memory` runs some parts of a page only, and prints them.
 """
@@ -14,14 +16,15 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import skewless as sk
-from skewless.bench import memory, migrate, place, process, skew, windows
+from skewless.bench import apply, chop, memory, migrate, place, process, skew, windows
 
 Part = tuple[str, int | None, Callable[[SparkSession, Path], list[str]]]
 """Its title, the cores of its session (None for all), and what it measures."""
 
 
-def _functions(_spark: SparkSession, _folder: Path) -> list[str]:
-    return [line.replace("## ", "### ") if line.startswith("## ") else line for line in place.table()]
+def _without_spark(table: Callable[[], list[str]]) -> Callable[[SparkSession, Path], list[str]]:
+    """A page of its own as a part of another."""
+    return lambda _spark, _folder: [f"#{line}" if line.startswith("## ") else line for line in table()]
 
 
 PAGES: dict[str, tuple[str, str, list[Part]]] = {
@@ -40,7 +43,17 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
         [
             ("Processors in Python", None, process.table),
             ("Moving state", migrate.WORKERS, migrate.table),
-            ("Gedik's partitioning functions", None, _functions),
+            ("Gedik's partitioning functions", None, _without_spark(place.table)),
+        ],
+    ),
+    "chop": (
+        "Time cut, not keys",
+        "make bench-chop",
+        [
+            ("Medians on Spark", None, apply.medians),
+            ("Split on Spark", apply.SPLIT_WORKERS, apply.split),
+            ("Scale-up on Spark", apply.WORKERS[-1], apply.scale_up),
+            ("Simulated", None, _without_spark(chop.table)),
         ],
     ),
 }

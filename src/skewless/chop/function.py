@@ -72,7 +72,25 @@ class Call(ABC):
         """
         give, answers = self.prepare(rows), self.answers()
         columns = (found.groups, found.windows, found.starts, found.stops)
-        for i, (group, window, start, stop) in enumerate(zip(*(each.tolist() for each in columns), strict=True)):
+        todo = enumerate(zip(*(each.tolist() for each in columns), strict=True))
+        more = True
+        while more:
+            # A slice that the function writes to must not change its neighbours.
+            with pd.option_context("mode.copy_on_write", True):
+                more = self._some(todo, keys, windows, give, answers)
+            if answers.rows:
+                yield answers.take()
+
+    def _some(
+        self,
+        todo: Iterator[tuple[int, tuple[int, ...]]],
+        keys: Sequence[tuple[Any, ...]],
+        windows: Windows,
+        give: Callable[[int, int], Any],
+        answers: Answers,
+    ) -> bool:
+        """Call for slices until the answers are many; false if that was all."""
+        for i, (group, window, start, stop) in todo:
             key, span = keys[group], span_of(windows, window)
             try:
                 answers.add(i, self(key, span, give(start, stop)))
@@ -81,9 +99,8 @@ class Call(ABC):
                     error.add_note(f"in the window from {span.start} to {span.end} of key {key}")
                 raise
             if answers.rows >= MANY:
-                yield answers.take()
-        if answers.rows:
-            yield answers.take()
+                return True
+        return False
 
 
 @dataclass(frozen=True)
@@ -112,7 +129,6 @@ class WindowCall(Call):
         table = pa.Table.from_batches([pa.RecordBatch.from_arrays(rows.columns, schema=self.rows)])
         if self.arrow:
             return lambda start, stop: table.slice(start, stop - start)
-        # A slice that the function writes to must not change its neighbours.
         with pd.option_context("mode.copy_on_write", True):
             frame = table.to_pandas()
 
@@ -129,8 +145,7 @@ class WindowCall(Call):
 
     def __call__(self, key: tuple[Any, ...], span: Span, rows: Any) -> Any:
         """The answer for a window of a key."""
-        with pd.option_context("mode.copy_on_write", True):
-            return self.function(key, span, rows)
+        return self.function(key, span, rows)
 
 
 OBJECT = pa.schema([("object", pa.binary())])

@@ -11,20 +11,16 @@ from __future__ import annotations
 
 import functools
 import json
-import os
 import re
-import uuid
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import pyarrow as pa
-import pyarrow.fs
 
 from skewless.errors import SkewlessError
 from skewless.place.placement import Placement
 from skewless.state import blob
+from skewless.state.folder import Folder
 
-LENGTH = 4096
 _HANDOVER = re.compile(r"(\d+)-(-?\d+)\.arrow")
 
 
@@ -60,48 +56,30 @@ class Control:
 
 
 @dataclass(frozen=True)
-class Location:
-    """A folder that the driver and all executors can read and write.
+class Location(Folder):
+    """The folder of a placed stream.
 
     Parameters
     ----------
-    uri
-        Any that Arrow knows.
-    whose
-        Names the stream that it belongs to.
     query
         Names the query that state is moved for: what another one gave away is not taken for it.
     """
 
-    uri: str
-    whose: str
     query: str = ""
-
-    @classmethod
-    def at(cls, path: str) -> Location:
-        """The folder at a path or URI: as it is, or for a new stream if there is nothing."""
-        new = cls((path if "://" in path else f"file://{os.path.abspath(path)}").rstrip("/"), uuid.uuid4().hex)
-        return new._found() or new
-
-    @property
-    def current(self) -> str:
-        """The URI of the file that every micro-batch reads."""
-        return f"{self.uri}/current.json"
 
     def read_control(self) -> Control | None:
         """The control of the next micro-batch; None in an empty folder."""
-        fields = self._current()
-        return None if fields is None else Control.of(int(fields["control"]))
+        code = self.read_code()
+        return None if code is None else Control.of(code)
 
     def write_control(self, control: Control) -> None:
         """Let every micro-batch that starts from now on go by this."""
-        text = json.dumps({"id": self.whose, "control": control.code}).encode()
-        self._write("current.json", text.ljust(LENGTH))
+        self.write_code(control.code)
 
     def write_placement(self, placement: Placement) -> None:
         """Add a placement."""
         text = json.dumps({"id": self.whose, "placement": placement.to_json()})
-        self._write(f"placements/{placement.version}.json", text.encode())
+        self.write(f"placements/{placement.version}.json", text.encode())
 
     def placement(self, version: int) -> Placement:
         """The placement of that version."""
@@ -110,7 +88,7 @@ class Location:
     def write_moves(self, version: int, batch: int, source: int, entries: pa.RecordBatch) -> None:
         """Give away entries: what a replayed batch writes again is the same."""
         data = blob.dump(entries.columns, {"query": self.query})
-        self._write(f"moves/{version}/{source}-{batch}.arrow", data)
+        self.write(f"moves/{version}/{source}-{batch}.arrow", data)
 
     def read_moves(self, version: int, batch: int, source: int, slots: str, schema: pa.Schema) -> pa.RecordBatch:
         """What a worker gave away before a micro-batch, as of its last chance; refused if it is not to be found.
@@ -131,7 +109,7 @@ class Location:
         folder = f"moves/{version}"
         batches = [number for worker, number in self._moves(folder) if worker == source and number < batch]
         path = f"{folder}/{source}-{max(batches)}.arrow" if batches else f"{folder}/{source}-*.arrow"
-        data = self._read(path) if batches else None
+        data = self.read(path) if batches else None
         remedy = "restore the folder that goes with this checkpoint; the query stops so that no state is lost"
         if data is None:
             raise SkewlessError(
@@ -153,10 +131,9 @@ class Location:
 
     def forget(self, version: int) -> None:
         """Delete what moved up to this version, and the placements before it."""
-        files, folder = self._files()
+        files, _folder = self.files()
         for kind in ("moves", "placements"):
-            infos = files.get_file_info(pyarrow.fs.FileSelector(f"{folder}/{kind}", allow_not_found=True))
-            for info in infos:
+            for info in self.listed(kind):
                 stem = info.base_name.removesuffix(".json")
                 if not stem.isdigit():  # what was not written whole
                     continue
@@ -166,58 +143,15 @@ class Location:
                 if kind == "placements" and number < version:
                     files.delete_file(info.path)
 
-    def _found(self) -> Location | None:
-        fields = self._current()
-        return None if fields is None else replace(self, whose=str(fields["id"]))
-
-    def _current(self) -> dict[str, Any] | None:
-        data = self._read("current.json")
-        if data is None:
-            return None
-        try:
-            fields = json.loads(data)
-            return {"id": str(fields["id"]), "control": int(fields["control"])}
-        except (ValueError, KeyError, TypeError) as error:
-            raise SkewlessError(f"{self.current} is damaged ({error}); restore it from a copy") from error
-
     def _moves(self, path: str) -> list[tuple[int, int]]:
-        files, folder = self._files()
-        infos = files.get_file_info(pyarrow.fs.FileSelector(f"{folder}/{path}", allow_not_found=True))
-        matches = [_HANDOVER.fullmatch(info.base_name) for info in infos]
+        matches = [_HANDOVER.fullmatch(info.base_name) for info in self.listed(path)]
         return [(int(match[1]), int(match[2])) for match in matches if match]
-
-    def _files(self) -> tuple[pyarrow.fs.FileSystem, str]:
-        return _file_system(self.uri)
-
-    def _read(self, name: str) -> bytes | None:
-        files, folder = self._files()
-        try:
-            with files.open_input_stream(f"{folder}/{name}") as data:
-                return data.read()  # type: ignore[no-any-return]  # pyarrow has no types
-        except FileNotFoundError:
-            return None
-
-    def _write(self, name: str, data: bytes) -> None:
-        """Whole or not at all."""
-        files, folder = self._files()
-        path = f"{folder}/{name}"
-        files.create_dir(path.rpartition("/")[0], recursive=True)
-        aside = f"{path}.{uuid.uuid4().hex}.new"
-        with files.open_output_stream(aside) as out:
-            out.write(data)
-        files.move(aside, path)
-
-
-@functools.lru_cache(maxsize=16)
-def _file_system(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
-    # As a path: a URI may not have spaces.
-    return pyarrow.fs.FileSystem.from_uri(uri.removeprefix("file://"))  # type: ignore[no-any-return]  # as above
 
 
 @functools.lru_cache(maxsize=16)
 def _placement(location: Location, version: int) -> Placement:
     path, remedy = f"placements/{version}.json", "restore the folder that goes with this checkpoint"
-    data = location._read(path)
+    data = location.read(path)
     if data is None:
         raise SkewlessError(f"placement {version} is not at {location.uri}/{path}; {remedy}")
     try:
