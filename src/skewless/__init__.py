@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from skewless.keep import Processor, Rows, SlotProcessor, State
     from skewless.policy import Policy
     from skewless.ring import Ring
+    from skewless.spark.ordered import Ordered, ordered
     from skewless.spark.placing import Rule
     from skewless.spark.session import configure, session
     from skewless.stream import KeyedStream, keyed, windowed
@@ -41,6 +42,7 @@ __all__ = [
     "Aggregate",
     "Histogram",
     "KeyedStream",
+    "Ordered",
     "Policy",
     "Processor",
     "Ring",
@@ -64,6 +66,7 @@ __all__ = [
     "mean",
     "metrics",
     "min",
+    "ordered",
     "place",
     "quantile",
     "rows",
@@ -88,6 +91,7 @@ _HOMES = {
     "skewless.keep": ["Processor", "Rows", "SlotProcessor", "State"],
     "skewless.policy": ["Policy"],
     "skewless.ring": ["Ring"],
+    "skewless.spark.ordered": ["Ordered", "ordered"],
     "skewless.spark.placing": ["Rule"],
     "skewless.spark.session": ["configure", "session"],
     "skewless.stream": ["KeyedStream", "keyed", "windowed"],

@@ -119,6 +119,11 @@ class Merger:
         self._arrivals = 0
 
     @property
+    def low(self) -> int | None:
+        """The lowest number that may still come; None before the first watermark, if it was not given."""
+        return self._at.low
+
+    @property
     def held(self) -> int:
         """Results that wait for others."""
         return len(self._held)
@@ -127,6 +132,12 @@ class Merger:
     def held_rows(self) -> int:
         """Their rows."""
         return sum(each.result.rows for each in self._held)
+
+    def seen(self) -> Counter[int]:
+        """Of each number that is not complete, the results that wait or were delivered early."""
+        seen = Counter(each.number for each in self._held)
+        seen.update(number for number, _ in self._at.ahead)
+        return seen
 
     def add(self, results: Iterable[Result], low: int | None = None, now: float = 0.0) -> list[Result]:
         """A micro-batch of results; what can be delivered now, in order.
@@ -210,9 +221,9 @@ class Merger:
                     "raise the watermark only past numbers that have all their results"
                 )
         if self.parts is not None and new:
-            seen = Counter(each.number for each in [*self._held, *new])
-            seen.update(number for number, _ in self._at.ahead)
-            number, count = max(seen.items(), key=lambda item: item[1])
+            seen = self.seen()
+            seen.update(each.number for each in new)
+            number, count = max(((each.number, seen[each.number]) for each in new), key=lambda item: item[1])
             if count > self.parts:
                 raise SkewlessError(f"number {number} has {count} results, more than {self.parts}; give higher parts")
 

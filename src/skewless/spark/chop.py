@@ -26,7 +26,7 @@ from skewless.chop.pane_owner import PaneOwner
 from skewless.chop.ring import PaneDeal, PaneRing
 from skewless.chop.windows import Windows
 from skewless.spark.combine import larger
-from skewless.spark.plan import owners_of
+from skewless.spark.plan import SLIDE, owners_of
 from skewless.spark.route import KEY, column
 from skewless.spark.store import StateStore, partition_of, set_timer
 from skewless.spark.types import arrow_type
@@ -35,8 +35,6 @@ from skewless.state import MemoryStore, Store, blob
 
 SCHEMA = "owner int, place long, rows binary"
 """Some rows for a worker: the value that Spark shuffles to it, and a number by which what it gets has an order."""
-SLIDE = "skewless.slide"
-"""Under this name the column of windows has their slide with it, in microseconds."""
 _WIRE = pa.schema([("owner", pa.int32()), ("place", pa.int64()), ("rows", pa.binary())])
 _TIME = "__skewless_time"
 

@@ -22,6 +22,8 @@ from skewless.spark.route import KEY, column
 from skewless.spark.types import arrow_type, spark_type
 from skewless.spark.windows import ROWS, ReduceAll, Reducer, Unpack, plain
 
+SLIDE = "skewless.slide"
+"""Under this name the column of windows has their slide with it, in microseconds."""
 _AT = "__skewless_time"
 _WHOLE = WindowSpec(1, 1)  # all rows at time 0: one window
 
@@ -143,7 +145,9 @@ class Aggregation:
         return T.StructType(fields)
 
     def _named(self, rows: DataFrame) -> DataFrame:
-        columns = [F.struct("start", "end").alias("window")] if self.windows else []
+        columns = []
+        if self.windows:
+            columns.append(F.struct("start", "end").alias("window", metadata={SLIDE: self.windows.spec.slide}))
         columns += [F.col(f"k{i}").alias(name) for i, name in enumerate(self.keys)]
         columns += [F.col(f"v{i}").alias(name) for i, name in enumerate(self.measures)]
         return rows.select(*columns)
