@@ -40,6 +40,7 @@ from skewless.spark.route import (
 )
 from skewless.spark.session import prepare
 from skewless.spark.slots import Processing, fields_of, structure
+from skewless.spark.tuning import Tuning
 from skewless.split import Splitter
 from skewless.windowed_stream import WindowedStream, measures_of, windowed_by
 
@@ -135,6 +136,7 @@ class KeyedStream:
         self._splitter = strategy if isinstance(strategy, Splitter) else None
         self._loop: Loop | None = None
         self._placing: Placing | None = None
+        self._tuning: Tuning | None = None
         self._monitor: Monitor | None = None
         self._policy = Policy.of(workers)
         self._runs: tuple[str, str] | None = None  # the strategy that runs, and why
@@ -174,7 +176,7 @@ class KeyedStream:
 
         Learning never holds up a query, so what follows a batch may come before its policy; tests want to wait.
         """
-        loop = self._placing or self._loop
+        loop = self._placing or self._tuning or self._loop
         return loop is not None and loop.wait_until(batches, timeout)
 
     def repartition(self) -> DataFrame:

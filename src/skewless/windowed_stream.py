@@ -11,17 +11,21 @@ from pyspark.sql.types import StructType
 
 from skewless.aggregate import Measure
 from skewless.aggregate.measure import TIME
+from skewless.chop.deal import Deal
 from skewless.chop.first import first_batch
+from skewless.chop.plans import Plans
 from skewless.chop.windows import Windows
 from skewless.errors import SkewlessError
 from skewless.interval import microseconds
 from skewless.panes import WindowSpec
 from skewless.spark.chop import Chopping
+from skewless.spark.listen import listen
 from skewless.spark.native import natives
 from skewless.spark.plan import Aggregation, Windowing, check_time, delay_of, shuffle_partitions
 from skewless.spark.route import column
 from skewless.spark.session import prepare
 from skewless.spark.slots import structure
+from skewless.spark.tuning import Tuning
 
 if TYPE_CHECKING:
     from skewless.stream import KeyedStream
@@ -118,6 +122,8 @@ class WindowedStream:
         *,
         batch: int | None = None,
         arrow: bool = False,
+        location: str | None = None,
+        retune: str = "30 seconds",
     ) -> DataFrame:
         """Run a function on all rows of each window of each key.
 
@@ -145,11 +151,22 @@ class WindowedStream:
             Windows in a batch, instead of as many as the tuner chooses.
         arrow
             Give rows as a `pyarrow.Table`. The function may give tables either way.
+        location
+            A folder that belongs to the query as its checkpoint does. With it the tuner measures what windows of this
+            stream cost, and changes the size of batches while it runs; without, it goes by what windows cost usually.
+            Driver and executors must be able to write it.
+        retune
+            How often the size is chosen anew.
         """
         functions = function if isinstance(function, tuple) else (function,)
         by = self._cut(functions, by)
         latency = None if max_latency is None else microseconds(max_latency, zero=True) / 1e6
         self._check(by, latency, batch)
+        if location is not None and (by != "batch" or batch is not None or self._windows.rows):
+            raise SkewlessError(
+                f"location is {location!r}, for batches of windows of time whose size is tuned: leave it away, or have "
+                "by='batch' without batch="
+            )
         result = structure(schema) if isinstance(schema, str) else schema
         for name in result.names:
             if name in ("window", *self._keyed.keys):
@@ -180,7 +197,14 @@ class WindowedStream:
             together=latency is not None,
             arrow=arrow,
         )
-        return chopping.run()
+        if location is None or not self._df.isStreaming:
+            return chopping.run()
+        spark, name = self._df.sparkSession, f"{self._keyed.name}-plans"
+        deal = Deal.of(self._windows, workers, batch)
+        wait = latency or self._windows.size / 1e6
+        self._keyed._tuning = tuning = Tuning(name, Plans.at(location), deal, wait, microseconds(retune) / 1e6)
+        listen(spark, name, tuning.take)
+        return chopping.tuned(tuning.plans, tuning.control(spark), name)
 
     def _cut(self, functions: tuple[Any, ...], by: str) -> str:
         if not all(callable(each) for each in functions) or len(functions) not in (1, 2):

@@ -1,16 +1,18 @@
-"""Owners of windows, panes and counts, on random streams, against windows put together row by row."""
+"""Owners of windows, panes and counts, on random streams, against windows put together row by row; and the tuner's."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterator
 from functools import partial
+from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from skewless import SkewlessError
@@ -19,8 +21,11 @@ from skewless.chop.deal import ByKey, Deal, Dealer
 from skewless.chop.function import MergeCall, PaneCall, WindowCall
 from skewless.chop.owner import Columns, Owner, Task
 from skewless.chop.pane_owner import PaneOwner
+from skewless.chop.plans import Plan, Plans
 from skewless.chop.ring import PaneDeal, PaneRing
+from skewless.chop.tuned import TunedOwner
 from skewless.chop.windows import BEFORE_ALL, Windows, rows
+from skewless.spark.tuning import Tuning
 from skewless.state import MemoryStore
 
 ROWS = pa.schema([("key", pa.int64()), ("value", pa.int64())])
@@ -213,3 +218,114 @@ def test_a_far_time_costs_nothing() -> None:
     far = 4_000_000_000_000_000
     ran(partial(Owner, task, deal, 0), store, [table([(far, 1, 1)])], 0)
     assert not ran(partial(Owner, task, deal, 0), store, [], 1_000_000)  # not one of the windows before it
+
+
+def loop(path: Path, windows: Windows, workers: int = 2, batch: int = 1) -> Tuning:
+    return Tuning("stream", Plans.at(str(path)), Deal.of(windows, workers, batch), latency=1.0, period=1e9)
+
+
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(streams(), WINDOWS, st.integers(1, 3), st.integers(1, 5), st.data())
+def test_windows_are_whole_whatever_the_sizes_do(
+    tmp_path_factory: pytest.TempPathFactory,
+    stream: Stream,
+    windows: Windows,
+    workers: int,
+    batch: int,
+    data: st.DataObject,
+) -> None:
+    tuning = loop(tmp_path_factory.mktemp("plans"), windows, workers, batch)
+    task = Task(COLUMNS, windows, WindowCall(whole, ROWS, ANSWER))
+    stores, got, code = [MemoryStore() for _ in range(workers)], [], Plan(0).code
+    for number, (batch_rows, watermark) in enumerate(stream):
+        if data.draw(st.booleans()):
+            code = tuning.plans.read_code() or 0  # or the micro-batch began before the last one was learned from
+        if not batch_rows:
+            answers = [
+                answer
+                for i, store in enumerate(stores)
+                for answer in owner(task, tuning, i, store, None, [], watermark)
+            ]
+        else:
+            dealer = tuning.plans.dealer(Plan.of(code))
+            answers = []
+            for i, store in enumerate(stores):
+                answers += owner(
+                    task, tuning, i, store, (code, number), [sent(table(batch_rows), dealer, i)], watermark
+                )
+            reached = int(windows.last(np.array([time for time, _key, _value in batch_rows])).max())
+            progress: Any = SimpleNamespace(id="one", batchId=number, eventTime={})
+            tuning.take({"control": code, "reached": reached, "n": len(batch_rows)}, progress)  # type: ignore[arg-type]
+            assert not tuning._failed
+            if not tuning.announced and data.draw(st.booleans()):
+                tuning.change(data.draw(st.integers(1, 6)))
+        for answer in answers:
+            got += found(answer)
+    assert sorted(got) == expected(stream, windows)
+
+
+def owner(
+    task: Task,
+    tuning: Tuning,
+    worker: int,
+    store: MemoryStore,
+    control: tuple[int, int] | None,
+    tables: list[pa.RecordBatch],
+    watermark: int,
+) -> list[pa.RecordBatch]:
+    made = TunedOwner(task, tuning.plans, worker, store)
+    if control:
+        made.obey(*control)
+    return list(made.run(tables, watermark))
+
+
+def test_a_plan_that_came_too_early_is_refused_and_taken_back(tmp_path: Path) -> None:
+    windows, store = Windows(10, 5), MemoryStore()
+    tuning = loop(tmp_path, windows, workers=1)
+    task = Task(COLUMNS, windows, WindowCall(whole, ROWS, ANSWER))
+    plans = tuning.plans
+    owner(task, tuning, 0, store, (Plan(0).code, 0), [table([(100, 1, 1)])], 0)  # reaches window 20
+    plans.write_deal(1, Deal.of(windows, 1, 1).changed(3, 20), before=0)
+    plans.write_plan(Plan(1))
+    with pytest.raises(SkewlessError, match=r"plan 1 .* from window 20 on.*start the query again"):
+        owner(task, tuning, 0, store, (Plan(1).code, 1), [table([(101, 1, 2)])], 0)
+    again = loop(tmp_path, windows, workers=1)
+    assert plans.read_plan() == Plan(0)
+    assert again.deal.batch == 1
+    owner(task, again, 0, store, (Plan(0).code, 1), [table([(101, 1, 2)])], 0)
+
+
+def test_an_announcement_does_not_outlive_the_driver(tmp_path: Path) -> None:
+    tuning = loop(tmp_path, Windows(10, 5))
+    tuning.take({"control": 0, "reached": 7, "n": 10}, SimpleNamespace(id="q", batchId=0, eventTime={}))  # type: ignore[arg-type]
+    tuning.change(4)
+    assert tuning.announced
+    with pytest.raises(SkewlessError, match="on its way"):
+        tuning.change(5)
+    again = loop(tmp_path, Windows(10, 5))
+    assert not again.announced
+    again.take({"control": 0, "reached": 7, "n": 10}, SimpleNamespace(id="q", batchId=1, eventTime={}))  # type: ignore[arg-type]
+    again.change(4)
+    assert again.plans.read_plan() == Plan(0, announced=2)  # not a number that was used before
+
+
+def test_another_shape_or_another_folder_is_refused(tmp_path: Path) -> None:
+    windows, store = Windows(10, 5), MemoryStore()
+    tuning = loop(tmp_path / "one", windows)
+    with pytest.raises(SkewlessError, match="empty folder"):
+        loop(tmp_path / "one", Windows(20, 5))
+    task = Task(COLUMNS, windows, WindowCall(whole, ROWS, ANSWER))
+    owner(task, tuning, 0, store, (0, 0), [table([(100, 1, 1)])], 0)
+    with pytest.raises(SkewlessError, match="does not belong to this checkpoint"):
+        owner(task, loop(tmp_path / "two", windows), 0, store, (0, 1), [], 0)
+
+
+def test_sizes_of_windows_that_are_over_are_left_out() -> None:
+    windows = Windows(10, 5)
+    deal = Deal.of(windows, 3, 2).changed(4, 10).changed(1, 20).changed(5, 33)
+    short = deal.from_window(25)
+    assert short.sizes == (deal.sizes[0], (20, 1), (33, 5))
+    later, hashes = np.arange(25, 80), np.full(55, 11)
+    assert (short.worker_of(hashes, later) == deal.worker_of(hashes, later)).all()
+    assert deal.from_window(5) == deal
+    assert Deal.of(windows, 3, 2).from_window(100) == Deal.of(windows, 3, 2)

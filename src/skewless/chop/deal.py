@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Protocol
 
 import numpy as np
@@ -78,6 +79,13 @@ class Deal(Dealer):
     def changed(self, batch: int, window: int) -> Deal:
         """The same up to a window, and batches of another size from there on."""
         return Deal(self.windows, self.workers, (*[size for size in self.sizes if size[0] < window], (window, batch)))
+
+    def from_window(self, window: int) -> Deal:
+        """The same for windows from this one on; of earlier ones nobody asks any more."""
+        first, *others = self.sizes
+        pairs = pairwise([*others, (_AFTER_ALL, 0)])
+        kept = [size for size, (end, _batch) in pairs if end > window]
+        return Deal(self.windows, self.workers, (first, *kept))
 
     def worker_of(self, hashes: Int64Array, windows: Int64Array) -> Int64Array:
         """The worker of each window of a key."""

@@ -137,6 +137,9 @@ class Worker(ABC):
     def run(self, tables: Sequence[pa.RecordBatch], watermark: int | None) -> Iterator[pa.RecordBatch]:
         """A micro-batch; the watermark is None where all rows are there."""
 
+    def obey(self, code: int, batch: int) -> None:  # noqa: B027 - not all have something to do
+        """What the rows of this micro-batch came by; most do not care."""
+
 
 def read_notes(store: Store, mark: str) -> dict[str, Any] | None:
     """What a worker noted in its store; refused if it is of another query."""
@@ -172,11 +175,16 @@ class Owner(Worker):
 
     def __init__(self, task: Task, deal: Dealer, worker: int, store: Store) -> None:
         self._task, self._deal, self._worker, self._store = task, deal, worker, store
-        windows, notes = task.windows, read_notes(store, task.mark)
-        stretch = max(windows.slide, windows.size // 8)
-        self._buffer = Buffer(store, stretch, notes["rows"] if notes else None)
-        self._next: int = notes["next"] if notes else BEFORE_ALL
+        self._buffer = Buffer(store, self._stretch)
+        self._next = BEFORE_ALL
         """The first window that is not over."""
+        notes = read_notes(store, task.mark)
+        if notes:
+            self._read(notes)
+
+    @property
+    def _stretch(self) -> int:
+        return max(self._task.windows.slide, self._task.windows.size // 8)
 
     @property
     def held(self) -> int:
@@ -234,7 +242,12 @@ class Owner(Worker):
             rows = in_order(joined(parts), self._task.columns, newest=self._task.newest)
             found = slices(rows.groups, rows.times, windows, low, high)
             own = mine(self._deal, self._worker, rows.hashes[found.groups], found.windows)
-            yield from answers(self._task, rows, found.where(own).in_order())
+            found = found.where(own).in_order()
+            self._count(int((found.stops - found.starts).sum()), len(found.windows))
+            yield from answers(self._task, rows, found)
+
+    def _count(self, updates: int, windows: int) -> None:
+        """So many rows of so many windows are worked on; whoever wants to know may keep count."""
 
     def _late(self, times: Int64Array) -> BoolArray:
         """Which times are in no window that is not over."""
@@ -247,5 +260,10 @@ class Owner(Worker):
 
     def save(self) -> None:
         """Write to the store what is to be known next time."""
-        notes = {"mark": self._task.mark, "next": self._next, "rows": self._buffer.notes()}
-        self._store.put(_NOTES, json.dumps(notes).encode())
+        self._store.put(_NOTES, json.dumps(self._notes()).encode())
+
+    def _notes(self) -> dict[str, Any]:
+        return {"mark": self._task.mark, "next": self._next, "rows": self._buffer.notes()}
+
+    def _read(self, notes: dict[str, Any]) -> None:
+        self._next, self._buffer = notes["next"], Buffer(self._store, self._stretch, notes["rows"])

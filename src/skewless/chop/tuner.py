@@ -131,15 +131,26 @@ class Tuner:
         """A batch was worked on: what it did and how long that took."""
         self.estimator.add(updates, windows, rows, seconds)
 
-    def tune(self, now: float, arrived: float) -> int:
-        """The batch size from now on, where `arrived` rows have come since the start; asked as often as one likes."""
+    def tune(self, now: float, arrived: float, density: float | None = None) -> int:
+        """The batch size from now on; asked as often as one likes.
+
+        Parameters
+        ----------
+        now
+            The time in seconds.
+        arrived
+            Rows that have come since the start.
+        density
+            Rows in a unit of the windows' time, where that is known better than from the rate: the time of a stream
+            that is catching up runs faster than the clock.
+        """
         if self._tuned is None:
             self._tuned = now, arrived
         then, before = self._tuned
         if now - then < self.period or arrived <= before:
             return self.batch
         self._tuned = now, arrived
-        self.model = self._model((arrived - before) / (now - then))
+        self.model = self._model((arrived - before) / (now - then), density)
         if self.estimator.resolved:
             self.batch = choose(self.model, self.latency, self.period, self.most).batch
         elif self.size > self.slide:
@@ -152,7 +163,7 @@ class Tuner:
             raise SkewlessError("nothing was chosen yet; call tune() a period after the first call")
         return replace(self.model, paper=paper).throughput(np.arange(1, self.most + 1))
 
-    def _model(self, rate: float) -> BatchModel:
-        rows = 1.0 if self.unit is None else self.unit * rate
+    def _model(self, rate: float, density: float | None) -> BatchModel:
+        rows = density or (1.0 if self.unit is None else self.unit * rate)
         costs = self.estimator.costs
         return BatchModel(self.size * rows, self.slide * rows, rate, self.workers, costs, self.headroom)

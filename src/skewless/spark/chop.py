@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any
 
@@ -23,20 +23,26 @@ from skewless.chop.deal import ByKey, Deal, Dealer
 from skewless.chop.function import MergeCall, PaneCall, WindowCall
 from skewless.chop.owner import Columns, Owner, Task, Worker
 from skewless.chop.pane_owner import PaneOwner
+from skewless.chop.plans import Plan, Plans
 from skewless.chop.ring import PaneDeal, PaneRing
+from skewless.chop.tuned import TunedOwner
 from skewless.chop.windows import Windows
 from skewless.spark.combine import larger
 from skewless.spark.plan import SLIDE, owners_of
 from skewless.spark.route import KEY, column
-from skewless.spark.store import StateStore, partition_of, set_timer
+from skewless.spark.store import StateStore, partition_of, property_of, set_timer
 from skewless.spark.types import arrow_type
 from skewless.spark.windows import ROWS, Unpack, plain, rows_of
 from skewless.state import MemoryStore, Store, blob
 
-SCHEMA = "owner int, place long, rows binary"
-"""Some rows for a worker: the value that Spark shuffles to it, and a number by which what it gets has an order."""
-_WIRE = pa.schema([("owner", pa.int32()), ("place", pa.int64()), ("rows", pa.binary())])
-_TIME = "__skewless_time"
+SCHEMA = "owner int, place long, rows binary, control long, reached long, n long"
+"""Some rows for a worker: the value that Spark shuffles to it, and a number by which what it gets has an order. Where
+batches are tuned, also the plan; and in one of the rows, the last window that rows came for, and how many they were."""
+_LONGS = ("control", "reached", "n")
+_WIRE = pa.schema(
+    [("owner", pa.int32()), ("place", pa.int64()), ("rows", pa.binary()), *((name, pa.int64()) for name in _LONGS)]
+)
+_TIME, _CONTROL = "__skewless_time", "__skewless_control"
 
 Maker = Callable[[int, Store], Worker]
 """A worker, from its number and its store."""
@@ -88,11 +94,11 @@ class Send(Out):
         context = TaskContext.get()
         task = context.partitionId() if context else 0
         lines = [
-            (owner, task, blob.dump(copied.slice(start, stop - start).columns) if stop > start else None)
+            (owner, task, blob.dump(copied.slice(start, stop - start).columns) if stop > start else None, *[None] * 3)
             for owner, (start, stop) in zip(self.owners, itertools.pairwise(bounds.tolist()), strict=True)
             if stop > start or self.every
         ]
-        columns = zip(*lines, strict=True) if lines else [[], [], []]
+        columns = zip(*lines, strict=True) if lines else [[]] * len(_WIRE)
         arrays = [pa.array(values, type=kind) for values, kind in zip(columns, _WIRE.types, strict=True)]
         return pa.RecordBatch.from_arrays(arrays, schema=_WIRE)
 
@@ -137,7 +143,15 @@ class Give(Out):
 
 @dataclass(frozen=True)
 class Chop:
-    """What a task does with its rows, for `mapInArrow`: from hash, time and columns to rows of `SCHEMA`."""
+    """What a task does with its rows, for `mapInArrow`: from hash, time and columns to rows of `SCHEMA`.
+
+    Parameters
+    ----------
+    send
+        Who gets the rows.
+    kinds
+        The types of their columns.
+    """
 
     send: Send
     kinds: tuple[pa.DataType, ...]
@@ -145,14 +159,48 @@ class Chop:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows without a time are in no window."""
         for rows in larger(batches):
-            pairs = zip(rows.columns, self.kinds, strict=True)
-            columns = [each if each.type == kind else each.cast(kind) for each, kind in pairs]
-            columns[1] = columns[1].cast(pa.int64())
-            rows = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
-            if columns[1].null_count:
-                rows = rows.filter(columns[1].is_valid())
-            if rows.num_rows:
-                yield self.send.batch(rows)
+            there = self.timed(rows)
+            if there.num_rows:
+                yield self.send.batch(there)
+
+    def timed(self, rows: pa.RecordBatch) -> pa.RecordBatch:
+        """The rows that have a time, as microseconds."""
+        pairs = zip(rows.columns, self.kinds, strict=True)
+        columns = [each if each.type == kind else each.cast(kind) for each, kind in pairs]
+        columns[1] = columns[1].cast(pa.int64())
+        rows = pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+        return rows.filter(columns[1].is_valid()) if columns[1].null_count else rows
+
+
+@dataclass(frozen=True)
+class TunedChop(Chop):
+    """The same by the plan that is in the first column of the rows.
+
+    Parameters
+    ----------
+    plans
+        The folder of the stream.
+    windows
+        Size and slide.
+    """
+
+    plans: Plans
+    windows: Windows
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Every worker hears of the plan from every task that had rows."""
+        for rows in larger(batches):
+            if not rows.num_rows:
+                continue
+            code = rows.column(0)[0].as_py()
+            there = self.timed(rows.select(range(1, rows.num_columns)))
+            sent = replace(self.send, deal=self.plans.dealer(Plan.of(code))).batch(there)
+            reached = int(self.windows.last(np.asarray(there.column(1))).max()) if there.num_rows else None
+            none = [None] * (sent.num_rows - 1)
+            columns = {"control": [code] * sent.num_rows, "reached": [reached, *none], "n": [rows.num_rows, *none]}
+            for name in _LONGS:
+                sent = sent.set_column(_WIRE.names.index(name), name, pa.array(columns[name], pa.int64()))
+            yield sent
 
 
 @dataclass(frozen=True)
@@ -194,8 +242,12 @@ class Run(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803 - Spark's names
         """Rows for the worker, or the news that time went on."""
-        parts = [part for frame in rows for part in zip(frame["place"], frame["rows"], strict=True)]
-        yield from self._run(key[0], _tables(parts), timerValues)
+        parts: list[tuple[int, Any]] = []
+        code: Any = None
+        for frame in rows:
+            parts += zip(frame["place"], frame["rows"], strict=True)
+            code = frame["control"].iloc[0]
+        yield from self._run(key[0], _tables(parts), timerValues, None if pd.isna(code) else int(code))
 
     def handleExpiredTimer(self, key: Any, timerValues: Any, expiredTimerInfo: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803 - Spark's names
         """Time went on without rows for this worker."""
@@ -204,8 +256,12 @@ class Run(StatefulProcessor):
     def close(self) -> None:
         """Nothing to close."""
 
-    def _run(self, value: int, tables: list[pa.RecordBatch], timer_values: Any) -> Iterator[pd.DataFrame]:
+    def _run(
+        self, value: int, tables: list[pa.RecordBatch], timer_values: Any, code: int | None = None
+    ) -> Iterator[pd.DataFrame]:
         worker = self._make(partition_of(self._owners, value), self._store)
+        if code is not None:
+            worker.obey(code, int(property_of("streaming.sql.batchId")))
         watermark = timer_values.getCurrentWatermarkInMs() * 1000 if self._timed else None
         for answer in worker.run(tables, watermark):
             yield self._out.frame(answer)
@@ -255,11 +311,34 @@ class Chopping:
     together: bool
     arrow: bool
 
+    def tuned(self, plans: Plans, control: DataFrame, name: str) -> DataFrame:
+        """The same of a stream, in batches of sizes that change.
+
+        Parameters
+        ----------
+        plans
+            The folder of the stream.
+        control
+            The plan, which every micro-batch reads anew.
+        name
+            Under which each plan, how far rows reached and how many they were is observed.
+        """
+        owners, kinds = owners_of(self.df), self._kinds()
+        rows = self._rows()
+        planned = rows.crossJoin(F.broadcast(control.select(F.col("control").alias(_CONTROL))))
+        send = Send(Deal.of(self.windows, self.workers, self.batch), owners, every=True)
+        chop = TunedChop(send, (pa.int64(), kinds[self.time], *kinds.values()), plans, self.windows)
+        chopped = planned.select(_CONTROL, *rows.columns).mapInArrow(chop, SCHEMA)
+        observed = [F.max("control").alias("control"), F.max("reached").alias("reached"), F.sum("n").alias("n")]
+        task = Task(self._columns(), self.windows, self._window_call(), self.together, mark=f"tuned {self._mark()}")
+        return self._given(chopped.observe(name, *observed), partial(TunedOwner, task, plans))
+
     def run(self) -> DataFrame:
         """The result: window, keys, and the columns of the schema."""
         owners = owners_of(self.df)
         deal = Deal.of(self.windows, self.workers, self.batch)
-        task = Task(self._columns(), self.windows, self._window_call(), self.together, mark=self._mark())
+        mark = f"{self._mark()}, batches of {self.batch}"
+        task = Task(self._columns(), self.windows, self._window_call(), self.together, mark=mark)
         if self.windows.rows:
             numbered = self._stage(
                 self._chopped(Send(ByKey(self.workers), owners)), partial(Numberer, task), Send(deal, owners), SCHEMA
@@ -283,13 +362,16 @@ class Chopping:
         merge = MergeCall(self.functions[1], self._answer())
         return passed, partial(Owner, Task(columns, self.windows, merge, newest=True, mark=self._mark()), deal)
 
-    def _chopped(self, send: Send) -> DataFrame:
+    def _rows(self) -> DataFrame:
+        """What travels: the key's hash, the time, and all columns."""
         columns = [column(self.df, name) for name in self.df.columns]
         key = F.xxhash64(*[column(self.df, name) for name in self.keys]) if self.keys else F.lit(0).cast("long")
         named = [each.alias(f"c{i}") for i, each in enumerate(columns)]
-        rows = self.df.select(key.alias(KEY), column(self.df, self.time).alias(_TIME), *named)
+        return self.df.select(key.alias(KEY), column(self.df, self.time).alias(_TIME), *named)
+
+    def _chopped(self, send: Send) -> DataFrame:
         kinds = self._kinds()
-        return rows.mapInArrow(Chop(send, (pa.int64(), kinds[self.time], *kinds.values())), SCHEMA)
+        return self._rows().mapInArrow(Chop(send, (pa.int64(), kinds[self.time], *kinds.values())), SCHEMA)
 
     def _stage(self, rows: DataFrame, make: Maker, out: Out, schema: str | T.StructType) -> DataFrame:
         owners = owners_of(self.df)
@@ -344,4 +426,4 @@ class Chopping:
         """What the state in a checkpoint depends on."""
         kinds = ", ".join(f"{name} {kind}" for name, kind in self._kinds().items())
         of = f"{self.windows.size} / {self.windows.slide} {'rows' if self.windows.rows else 'microseconds'}"
-        return f"({kinds}) by ({', '.join(self.keys)}), {of}, {self.workers} workers, {self.batch} windows each"
+        return f"({kinds}) by ({', '.join(self.keys)}), {of}, {self.workers} workers"

@@ -8,7 +8,6 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
-from pyspark import TaskContext
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -25,7 +24,7 @@ from skewless.spark import pack
 from skewless.spark.pack import Packer
 from skewless.spark.plan import delay_of, owners_of
 from skewless.spark.route import KEY, column
-from skewless.spark.store import StateStore, partition_of, set_timer
+from skewless.spark.store import StateStore, partition_of, property_of, set_timer
 from skewless.spark.types import arrow_type
 from skewless.spark.windows import ROWS, Unpack, plain, rows_of
 from skewless.state import MemoryStore, blob
@@ -245,14 +244,6 @@ def structure(ddl: str) -> T.StructType:
     if not isinstance(schema, T.StructType):
         raise SkewlessError(f"{ddl!r} is one type; name columns, such as 'user string, visits long'")
     return schema
-
-
-def property_of(name: str) -> str:
-    """What Spark tells every task of a stream: the number of its micro-batch, the id of its query."""
-    context = TaskContext.get()
-    value = context.getLocalProperty(name) if context else None
-    assert value is not None  # or this is no task of a stream
-    return value
 
 
 def _with_control(rows: DataFrame, control: DataFrame) -> DataFrame:

@@ -60,3 +60,11 @@ def partition_of(owners: tuple[int, ...], value: int) -> int:
             "set spark.sql.shuffle.partitions to what it was then"
         )
     return at
+
+
+def property_of(name: str) -> str:
+    """What Spark tells every task of a stream: the number of its micro-batch, the id of its query."""
+    context = TaskContext.get()
+    value = context.getLocalProperty(name) if context else None
+    assert value is not None  # or this is no task of a stream
+    return value
