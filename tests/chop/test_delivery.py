@@ -14,7 +14,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewless.chop import disorder
-from skewless.chop.delivery import Delivery, Order, Outlet, Report
+from skewless.chop.delivery import Delivery, Order, Report
+from skewless.chop.outlet import Outlet
 from skewless.errors import SkewlessError
 
 Batches = list[list[int]]

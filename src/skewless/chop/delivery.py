@@ -1,34 +1,19 @@
-"""Rows of a stream delivered in order: micro-batches become results, and what waits is on disk after each of them."""
+"""Rows of a stream delivered in order: micro-batches become results, and some of them wait for others."""
 
 from __future__ import annotations
 
 import json
-import logging
-import os
-import re
-import threading
-import time
-import uuid
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.fs
 
 from skewless.arrays import BoolArray, Int64Array
 from skewless.chop.order import Merger, Result
 from skewless.errors import SkewlessError
 from skewless.state import blob
-
-log = logging.getLogger("skewless")
-
-Deliver = Callable[[pa.Table, int], object]
-"""Takes rows in order, and the id of their micro-batch."""
-
-_FILE = re.compile(r"(\d+)\.arrow(?:\.\w+\.new)?")
-_RESTORE = "restore the folder that goes with this checkpoint; the query stops so that no row is lost"
 
 
 @dataclass(frozen=True)
@@ -98,12 +83,12 @@ class Report:
     late_rows: int = 0
 
     def __str__(self) -> str:
-        late = f"{self.late} late ({_count(self.late_rows, 'row')})" if self.late else "none late"
+        late = f"{self.late} late ({counted(self.late_rows, 'row')})" if self.late else "none late"
         return (
-            f"{_count(self.delivered, 'result')} delivered, {late}\n"
+            f"{counted(self.delivered, 'result')} delivered, {late}\n"
             f"waited {self.mean_batches:.2f} micro-batches on average and {self.most_batches} at most, "
             f"{self.mean_seconds:.2f} s on average and {self.most_seconds:.2f} s at most\n"
-            f"held back now: {_count(self.held, 'result')}, {_count(self.held_rows, 'row')}"
+            f"held back now: {counted(self.held, 'result')}, {counted(self.held_rows, 'row')}"
         )
 
 
@@ -266,145 +251,6 @@ class Delivery:
         return given
 
 
-class Outlet:
-    """Delivers micro-batches in order, with a file of what waits after each, so that a replay gives the same again.
-
-    Parameters
-    ----------
-    order
-        The order to give.
-    folder
-        A path, or a URI that Arrow knows: `41.arrow` in it is the state after micro-batch 41. It belongs to the
-        checkpoint of the query.
-    retain
-        Micro-batches that could be replayed: so many files are kept, and the one before them.
-    first
-        The micro-batch that starts with nothing; a later one without the file before it is refused.
-    """
-
-    def __init__(self, order: Order, folder: str, retain: int = 100, first: int = 0) -> None:
-        self.order, self.retain, self.first = order, retain, first
-        self.report = Report()
-        self._folder = _Folder.at(folder)
-        self._lock = threading.Lock()
-        self._warned = False
-
-    def run(self, batch: int, rows: pa.Table, deliver: Deliver) -> None:
-        """Deliver what can be delivered with the rows of a micro-batch."""
-        with self._lock:
-            delivery = self._before(batch)
-            late = delivery.report.late
-            given = delivery.add(rows, time.time())
-            if delivery.report.late > late:
-                self._warn(batch, delivery.report)
-            if given.num_rows:
-                deliver(given, batch)
-            self._folder.write(batch, delivery.dump())
-            self._folder.forget(batch - self.retain, batch)
-            self.report = delivery.report
-
-    def flush(self, deliver: Deliver) -> None:
-        """Deliver all that waits, as micro-batch -1 - i if i was the last: no other has that id."""
-        with self._lock:
-            batch = max(self._folder.batches(), default=None)
-            if batch is None:
-                return
-            delivery = self._load(batch)
-            given = delivery.finish(time.time())
-            if given.num_rows:
-                deliver(given, -1 - batch)
-                self._folder.write(batch, delivery.dump())
-            self.report = delivery.report
-
-    def _before(self, batch: int) -> Delivery:
-        if batch != self.first:
-            return self._load(batch - 1)
-        others = [each for each in self._folder.batches() if each > batch]
-        if others:
-            raise SkewlessError(
-                f"{self._folder.name(max(others))} is of a later micro-batch than {batch}, with which this query "
-                "starts; give each query a folder of its own, or delete this one if its query is gone"
-            )
-        return Delivery(self.order)
-
-    def _load(self, batch: int) -> Delivery:
-        name, data = self._folder.name(batch), self._folder.read(batch)
-        if data is None:
-            raise SkewlessError(f"the rows that waited after micro-batch {batch} are not at {name}; {_RESTORE}")
-        try:
-            return Delivery.load(data, self.order)
-        except SkewlessError:
-            raise
-        except (pa.ArrowInvalid, ValueError, KeyError, TypeError, OSError, StopIteration) as error:
-            raise SkewlessError(f"{name} is damaged ({error}); {_RESTORE}") from error
-
-    def _warn(self, batch: int, report: Report) -> None:
-        if self._warned:
-            return
-        self._warned = True
-        log.warning(
-            "micro-batch %d has late results, %d so far with those before it (%s): they are delivered out of order; a "
-            "longer delay, or higher parts, would have them wait. Later ones are only counted.",
-            batch,
-            report.late,
-            _count(report.late_rows, "row"),
-        )
-
-
-@dataclass(frozen=True)
-class _Folder:
-    """Files of state, one for each micro-batch, written whole or not at all."""
-
-    uri: str
-    files: pyarrow.fs.FileSystem
-    path: str
-
-    @classmethod
-    def at(cls, uri: str) -> _Folder:
-        plain = re.sub(r"^file:(//)?(?=/)", "", uri)
-        if not re.match(r"[A-Za-z][\w+.-]+:/", plain):
-            plain = os.path.abspath(plain)
-        try:
-            files, path = pyarrow.fs.FileSystem.from_uri(plain)
-        except (pa.ArrowException, OSError, ValueError) as error:
-            raise SkewlessError(
-                f"Arrow cannot reach the folder {uri!r} ({error}); give a location that it can, such as 's3://...'"
-            ) from error
-        return cls(plain.rstrip("/"), files, path.rstrip("/"))
-
-    def name(self, batch: int) -> str:
-        return f"{self.uri}/{batch}.arrow"
-
-    def batches(self) -> list[int]:
-        return [int(name.removesuffix(".arrow")) for _, name in self._found() if name.endswith(".arrow")]
-
-    def read(self, batch: int) -> bytes | None:
-        try:
-            with self.files.open_input_stream(f"{self.path}/{batch}.arrow") as data:
-                return data.read()  # type: ignore[no-any-return]  # pyarrow has no types
-        except FileNotFoundError:
-            return None
-
-    def write(self, batch: int, data: bytes) -> None:
-        self.files.create_dir(self.path, recursive=True)
-        path = f"{self.path}/{batch}.arrow"
-        aside = f"{path}.{uuid.uuid4().hex}.new"
-        with self.files.open_output_stream(aside) as out:
-            out.write(data)
-        self.files.move(aside, path)
-
-    def forget(self, first: int, last: int) -> None:
-        """Delete what is of other micro-batches: older ones, and any that were undone with the checkpoint."""
-        for batch, name in self._found():
-            if not first <= batch <= last:
-                self.files.delete_file(f"{self.path}/{name}")
-
-    def _found(self) -> list[tuple[int, str]]:
-        infos = self.files.get_file_info(pyarrow.fs.FileSelector(self.path, allow_not_found=True))
-        matches = [_FILE.fullmatch(info.base_name) for info in infos]
-        return [(int(match[1]), match[0]) for match in matches if match]
-
-
 def _values(column: pa.ChunkedArray) -> tuple[Int64Array, BoolArray]:
     """What to order by, as whole numbers, and which of them are known."""
     if pa.types.is_struct(column.type):
@@ -430,7 +276,8 @@ def _expand(runs: Iterable[list[int]]) -> Int64Array:
     return expanded
 
 
-def _count(number: int, name: str) -> str:
+def counted(number: int, name: str) -> str:
+    """So many of something, in words."""
     return f"{number} {name}" if number == 1 else f"{number} {name}s"
 
 

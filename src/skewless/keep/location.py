@@ -131,7 +131,7 @@ class Location(Folder):
 
     def forget(self, version: int) -> None:
         """Delete what moved up to this version, and the placements before it."""
-        files, _folder = self.files()
+        files, _folder = self.place()
         for kind in ("moves", "placements"):
             for info in self.listed(kind):
                 stem = info.base_name.removesuffix(".json")

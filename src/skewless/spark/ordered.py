@@ -10,7 +10,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from skewless.chop.delivery import Deliver, Order, Outlet, Report
+from skewless.chop.delivery import Order, Report
+from skewless.chop.outlet import Deliver, Outlet
 from skewless.errors import SkewlessError
 from skewless.interval import microseconds
 from skewless.spark.plan import SLIDE

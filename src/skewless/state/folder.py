@@ -8,10 +8,12 @@ from __future__ import annotations
 import functools
 import json
 import os
+import re
 import uuid
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
+import pyarrow as pa
 import pyarrow.fs
 
 from skewless.errors import SkewlessError
@@ -21,24 +23,63 @@ _Folder = TypeVar("_Folder", bound="Folder")
 
 
 @dataclass(frozen=True)
-class Folder:
-    """A folder that the driver and all executors can read and write.
+class Files:
+    """Files in a folder, each written whole or not at all.
 
     Parameters
     ----------
     uri
         Any that Arrow knows.
+    """
+
+    uri: str
+
+    def read(self, name: str) -> bytes | None:
+        """A file; None if it is not there."""
+        files, folder = self.place()
+        try:
+            with files.open_input_stream(f"{folder}/{name}") as data:
+                return data.read()  # type: ignore[no-any-return]  # pyarrow has no types
+        except FileNotFoundError:
+            return None
+
+    def write(self, name: str, data: bytes) -> None:
+        """Write a file."""
+        files, folder = self.place()
+        path = f"{folder}/{name}"
+        files.create_dir(path.rpartition("/")[0], recursive=True)
+        aside = f"{path}.{uuid.uuid4().hex}.new"
+        with files.open_output_stream(aside) as out:
+            out.write(data)
+        files.move(aside, path)
+
+    def listed(self, name: str = "") -> list[pyarrow.fs.FileInfo]:
+        """What is in the folder, or in a folder of it."""
+        files, folder = self.place()
+        infos = files.get_file_info(pyarrow.fs.FileSelector(f"{folder}/{name}".rstrip("/"), allow_not_found=True))
+        return list(infos)
+
+    def place(self) -> tuple[pyarrow.fs.FileSystem, str]:
+        """The file system, and the folder's path in it."""
+        return _file_system(self.uri)
+
+
+@dataclass(frozen=True)
+class Folder(Files):
+    """The folder of a query, which the driver and all executors can read and write.
+
+    Parameters
+    ----------
     whose
         Names the stream that it belongs to.
     """
 
-    uri: str
     whose: str
 
     @classmethod
     def at(cls: type[_Folder], path: str) -> _Folder:
         """The folder at a path or URI: as it is, or for a new stream if there is nothing."""
-        new = cls((path if "://" in path else f"file://{os.path.abspath(path)}").rstrip("/"), uuid.uuid4().hex)
+        new = cls(uri_of(path), uuid.uuid4().hex)
         fields = new._current()
         return new if fields is None else replace(new, whose=str(fields["id"]))
 
@@ -57,35 +98,6 @@ class Folder:
         text = json.dumps({"id": self.whose, "control": code}).encode()
         self.write("current.json", text.ljust(LENGTH))
 
-    def read(self, name: str) -> bytes | None:
-        """A file of the folder; None if it is not there."""
-        files, folder = self.files()
-        try:
-            with files.open_input_stream(f"{folder}/{name}") as data:
-                return data.read()  # type: ignore[no-any-return]  # pyarrow has no types
-        except FileNotFoundError:
-            return None
-
-    def write(self, name: str, data: bytes) -> None:
-        """Write a file, whole or not at all."""
-        files, folder = self.files()
-        path = f"{folder}/{name}"
-        files.create_dir(path.rpartition("/")[0], recursive=True)
-        aside = f"{path}.{uuid.uuid4().hex}.new"
-        with files.open_output_stream(aside) as out:
-            out.write(data)
-        files.move(aside, path)
-
-    def listed(self, name: str) -> list[pyarrow.fs.FileInfo]:
-        """What is in a folder of the folder."""
-        files, folder = self.files()
-        infos = files.get_file_info(pyarrow.fs.FileSelector(f"{folder}/{name}", allow_not_found=True))
-        return list(infos)
-
-    def files(self) -> tuple[pyarrow.fs.FileSystem, str]:
-        """The file system, and the folder's path in it."""
-        return _file_system(self.uri)
-
     def _current(self) -> dict[str, Any] | None:
         data = self.read("current.json")
         if data is None:
@@ -97,7 +109,19 @@ class Folder:
             raise SkewlessError(f"{self.current} is damaged ({error}); restore it from a copy") from error
 
 
+def uri_of(path: str) -> str:
+    """A path or URI as a URI, without a slash at its end."""
+    path = re.sub(r"^file:(//)?(?=/)", "", path)
+    return (path if re.match(r"[A-Za-z][\w+.-]+:/", path) else f"file://{os.path.abspath(path)}").rstrip("/")
+
+
 @functools.lru_cache(maxsize=16)
 def _file_system(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
-    # As a path: a URI may not have spaces.
-    return pyarrow.fs.FileSystem.from_uri(uri.removeprefix("file://"))  # type: ignore[no-any-return]  # as above
+    try:
+        # As a path: a URI may not have spaces.
+        files, path = pyarrow.fs.FileSystem.from_uri(uri.removeprefix("file://"))
+    except (pa.ArrowException, OSError, ValueError) as error:
+        raise SkewlessError(
+            f"Arrow cannot reach the folder {uri!r} ({error}); give a location that it can, such as 's3://...'"
+        ) from error
+    return files, path.rstrip("/")
