@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from skewless.stream import KeyedStream, keyed, windowed
     from skewless.windowed_stream import WindowedStream
 
-__version__ = "0.3.0"
+__version__ = "0.5.0"
 
 __all__ = [
     "Aggregate",

@@ -15,18 +15,18 @@ from skewless.aggregate import Measure
 from skewless.aggregate.measure import TIME
 from skewless.chop.windows import Windows
 from skewless.errors import SkewlessError
-from skewless.interval import microseconds
 from skewless.keep import Processor
 from skewless.keep.location import Location
 from skewless.keep.still import Still
 from skewless.place import Move, Placement, Placer
 from skewless.policy import Policy
+from skewless.processing import processing_of
 from skewless.spark.listen import listen
 from skewless.spark.loop import Loop, exact_histogram, histogram_of, measured, observed
 from skewless.spark.monitor import Monitor
 from skewless.spark.native import natives
 from skewless.spark.placing import Placing, Rule, placed
-from skewless.spark.plan import Aggregation, check_time, delay_of, shuffle_partitions
+from skewless.spark.plan import Aggregation, shuffle_partitions
 from skewless.spark.policy_file import PolicyFile, policy_frame
 from skewless.spark.route import (
     KEY,
@@ -39,7 +39,7 @@ from skewless.spark.route import (
     with_worker,
 )
 from skewless.spark.session import prepare
-from skewless.spark.slots import Processing, fields_of, structure
+from skewless.spark.slots import Processing
 from skewless.spark.tuning import Tuning
 from skewless.split import Splitter
 from skewless.windowed_stream import WindowedStream, measures_of, windowed_by
@@ -277,26 +277,8 @@ class KeyedStream:
             When state may move.
         """
         order = (order,) if isinstance(order, str) else tuple(order)
-        if not isinstance(processor, Processor):
-            raise SkewlessError(f"{processor!r} is no processor; subclass sk.Processor and give an instance of it")
-        df = self.df
-        for each in (*order, *([time] if time else [])):
-            column(df, each)
-        if time is not None:
-            check_time(df, time)
-            if watermark is not None and df.isStreaming:
-                microseconds(watermark, zero=True)
-                df = df.withWatermark(time, watermark)
-        elif watermark is not None:
-            raise SkewlessError("a watermark is of a column of event time: name it with time=")
-        if processor.ttl is not None and df.isStreaming and (time is None or delay_of(df, time) is None):
-            raise SkewlessError(
-                f"ttl is {processor.ttl!r}, and keys age by the watermark, of which there is none: "
-                'name time= and watermark=, such as process(..., time="ts", watermark="10 seconds")'
-            )
-        fields_of(processor)
-        result = structure(schema) if isinstance(schema, str) else schema
-        processing = Processing(df, self.keys, processor, result, order, time)
+        processing = processing_of(self.df, self.keys, processor, schema, order, time, watermark)
+        df = processing.df
         partitions = shuffle_partitions(df)
         if self.workers > partitions:
             raise SkewlessError(

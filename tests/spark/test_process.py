@@ -258,6 +258,18 @@ def test_what_cannot_be_processed_is_refused_with_a_remedy(spark: SparkSession, 
     Forgetful = type("Forgetful", (Running,), {"ttl": "1 minute"})  # noqa: N806 - a class
     with pytest.raises(sk.SkewlessError, match="keys age by the watermark, of which there is none"):
         process(Forgetful(), RESULT, location="x")
+    with pytest.raises(sk.SkewlessError, match="'user strng' is no list of columns .*such as 'user string, visits long'"):
+        process(Running(), "user strng", location="x")
+    twice = type("Twice", (Running,), {"state": "n long, n int"})
+    with pytest.raises(sk.SkewlessError, match="two fields 'n'"):
+        process(twice(), RESULT, location="x")
+    for field, what in (("timer", "is the key's timer"), ("user id", "is a key column")):
+        many = type("Many", (sk.SlotProcessor,), {"state": f"`{field}` long", "process_slot": None})
+        with pytest.raises(sk.SkewlessError, match=f"a state field is named '{field}', which {what}"):
+            process(many(), RESULT, location="x")
+    many = type("Many", (sk.SlotProcessor,), {"state": "n long", "process_slot": None})
+    with pytest.raises(sk.SkewlessError, match="the rows have a column 'group'.*rename it first"):
+        sk.keyed(df.withColumnRenamed("v", "group"), "user id").process(many(), RESULT, location="x")
     with pytest.raises(sk.SkewlessError, match="strategy 'readj' keeps keys whole, and moves them in a stream"):
         sk.keyed(df, "user id", strategy="readj").repartition()
     with pytest.raises(sk.SkewlessError, match="strategy 'scan' keeps keys whole, for process"):

@@ -8,6 +8,7 @@ from typing import Any
 
 import pandas as pd
 import pyarrow as pa
+from pyspark.errors import ParseException
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -240,9 +241,13 @@ def fields_of(processor: Processor) -> T.StructType:
 
 def structure(ddl: str) -> T.StructType:
     """Columns in Spark's words."""
-    schema = T.StructType.fromDDL(ddl)
+    example = "name columns with their types, such as 'user string, visits long'"
+    try:
+        schema = T.StructType.fromDDL(ddl)
+    except (ParseException, ValueError) as error:
+        raise SkewlessError(f"{ddl!r} is no list of columns ({str(error).splitlines()[0]}); {example}") from error
     if not isinstance(schema, T.StructType):
-        raise SkewlessError(f"{ddl!r} is one type; name columns, such as 'user string, visits long'")
+        raise SkewlessError(f"{ddl!r} is one type; {example}")
     return schema
 
 
