@@ -258,7 +258,7 @@ def test_what_cannot_be_processed_is_refused_with_a_remedy(spark: SparkSession, 
     Forgetful = type("Forgetful", (Running,), {"ttl": "1 minute"})  # noqa: N806 - a class
     with pytest.raises(sk.SkewlessError, match="keys age by the watermark, of which there is none"):
         process(Forgetful(), RESULT, location="x")
-    with pytest.raises(sk.SkewlessError, match="'user strng' is no list of columns .*such as 'user string, visits long'"):
+    with pytest.raises(sk.SkewlessError, match=r"'user strng' is no list of columns .*such as 'user string"):
         process(Running(), "user strng", location="x")
     twice = type("Twice", (Running,), {"state": "n long, n int"})
     with pytest.raises(sk.SkewlessError, match="two fields 'n'"):
@@ -268,7 +268,7 @@ def test_what_cannot_be_processed_is_refused_with_a_remedy(spark: SparkSession, 
         with pytest.raises(sk.SkewlessError, match=f"a state field is named '{field}', which {what}"):
             process(many(), RESULT, location="x")
     many = type("Many", (sk.SlotProcessor,), {"state": "n long", "process_slot": None})
-    with pytest.raises(sk.SkewlessError, match="the rows have a column 'group'.*rename it first"):
+    with pytest.raises(sk.SkewlessError, match=r"the rows have a column 'group'.*rename it first"):
         sk.keyed(df.withColumnRenamed("v", "group"), "user id").process(many(), RESULT, location="x")
     with pytest.raises(sk.SkewlessError, match="strategy 'readj' keeps keys whole, and moves them in a stream"):
         sk.keyed(df, "user id", strategy="readj").repartition()
