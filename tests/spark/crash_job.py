@@ -1,6 +1,7 @@
-"""Run by test_crash.py as a program of its own, to be killed: three queries, each into its parquet sink.
+"""Run by test_crash.py as a program of its own, to be killed: five queries, each into its parquet sink.
 
-Two have windows. In the third, slots and keys move from worker to worker as often as they can.
+Two have windows of aggregates, and two functions of whole windows, by batches and by panes. In the last, slots and keys
+move from worker to worker as often as they can.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pandas as pd
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -34,6 +36,31 @@ class Running(sk.Processor):
             state["n"] = (state["n"] or 0) + 1
             state["total"] = (state["total"] or Decimal(0)) + price
             yield key[0], state["n"], state["total"]
+
+
+Sums = tuple[int, Decimal, int, int]
+
+
+def sums(key: tuple[Any, ...], window: Any, rows: pd.DataFrame) -> Sums:
+    """What the aggregates of the other windows are."""
+    return len(rows), rows["price"].sum(), int(rows["n"].max()), int(rows["n"].sum())
+
+
+def of_sums(key: tuple[Any, ...], window: Any, panes: list[Sums]) -> Sums:
+    """The same from those of panes."""
+    count, spent, most, total = zip(*panes, strict=True)
+    return sum(count), sum(spent, Decimal(0)), max(most), sum(total)
+
+
+def windows_of(events: DataFrame, strategy: str) -> DataFrame:
+    """The same windows in one of four ways."""
+    chops = {"batch": sums, "pane": (sums, of_sums)}
+    keyed = sk.keyed(events, "page", workers=3, strategy="auto" if strategy in chops else strategy)
+    windows = keyed.window("ts", size="20 seconds", slide="5 seconds", watermark="5 seconds")
+    if strategy in chops:
+        schema = "rows long, spent decimal(22,2), most long, total long"
+        return windows.apply(chops[strategy], schema, by=strategy)
+    return windows.agg(rows=sk.count(), spent=sk.sum("price"), most=sk.max("n"), total=sk.sum("n"))
 
 
 def placed(events: DataFrame, folder: Path) -> StreamingQuery:
@@ -66,12 +93,9 @@ def main(folder: Path) -> None:
     spark = sk.session(2, memory="1g", **settings, **{"spark.sql.shuffle.partitions": "3"})
     schema = "ts timestamp, page string, price decimal(12,2), n long"
     queries = []
-    for strategy in ("dalton", "local"):
+    for strategy in ("dalton", "local", "batch", "pane"):
         events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-        windows = sk.keyed(events, "page", workers=3, strategy=strategy).window(
-            "ts", size="20 seconds", slide="5 seconds", watermark="5 seconds"
-        )
-        result = windows.agg(rows=sk.count(), spent=sk.sum("price"), most=sk.max("n"), total=sk.sum("n"))
+        result = windows_of(events, strategy)
         checkpoint = folder / f"{strategy}-checkpoint"
         writer = result.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
         queries.append(writer.trigger(availableNow=True).start(str(folder / strategy)))

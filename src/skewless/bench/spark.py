@@ -53,6 +53,7 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
             ("Medians on Spark", None, apply.medians),
             ("Split on Spark", apply.SPLIT_WORKERS, apply.split),
             ("Scale-up on Spark", apply.WORKERS[-1], apply.scale_up),
+            ("Order on Spark", None, apply.order),
             ("Simulated", None, _without_spark(chop.table)),
         ],
     ),

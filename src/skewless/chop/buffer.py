@@ -77,9 +77,9 @@ class Buffer:
     def _append(self, name: int, rows: pa.RecordBatch) -> None:
         parts = self._parts.setdefault(name, [])
         if len(parts) >= MOST_PARTS:
-            # Join the newest, up to one that is larger than all after it: each row is written anew few times only.
+            # Join the newer half, and on to one that is larger than all after it: each row is written anew a few times.
             size, keep = rows.num_rows, len(parts)
-            while keep and parts[keep - 1][1] <= size:
+            while keep and (keep > MOST_PARTS // 2 or parts[keep - 1][1] <= size):
                 keep -= 1
                 size += parts[keep][1]
             newest = [*[self._load(name, number) for number, _rows in parts[keep:]], rows]

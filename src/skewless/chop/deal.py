@@ -98,7 +98,7 @@ class Deal(Dealer):
         """The first window of a worker that is no earlier than each of these; for batches of one size."""
         ((_start, batch),) = self.sizes
         numbers = windows // batch
-        ahead = (worker - hashes - numbers) % self.workers
+        ahead = (worker - self._worker(hashes, numbers)) % self.workers
         return np.where(ahead == 0, windows, (numbers + ahead) * batch)
 
     def copies(self, hashes: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:

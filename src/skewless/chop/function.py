@@ -17,6 +17,7 @@ from skewless.arrays import Int64Array
 from skewless.chop.slices import Slices
 from skewless.chop.windows import Windows
 from skewless.errors import SkewlessError
+from skewless.state.exact import array
 
 MANY = 1 << 16
 """Rows of an answer that are enough for a piece."""
@@ -25,7 +26,7 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
 class Span(NamedTuple):
-    """Where a window, or a pane, starts and where it ends: times in UTC, or numbers of rows."""
+    """Where a window, or a pane, starts and where it ends: times like those of the rows, or numbers of rows."""
 
     start: Any
     end: Any
@@ -38,9 +39,12 @@ class Call(ABC):
     ----------
     schema
         Of the answers.
+    zoned
+        Whether windows start and end at times in UTC; if not, at times without a time zone.
     """
 
     schema: pa.Schema
+    zoned: bool
 
     @abstractmethod
     def prepare(self, rows: pa.RecordBatch) -> Callable[[int, int], Any]:
@@ -91,7 +95,7 @@ class Call(ABC):
     ) -> bool:
         """Call for slices until the answers are many; false if that was all."""
         for i, (group, window, start, stop) in todo:
-            key, span = keys[group], span_of(windows, window)
+            key, span = keys[group], span_of(windows, window, zoned=self.zoned)
             try:
                 answers.add(i, self(key, span, give(start, stop)))
             except Exception as error:
@@ -117,12 +121,15 @@ class WindowCall(Call):
         Of the answers.
     arrow
         Whether it is given a `pyarrow.Table` instead of a pandas frame.
+    zoned
+        Whether times are in UTC.
     """
 
     function: Callable[..., Any]
     rows: pa.Schema
     schema: pa.Schema
     arrow: bool = False
+    zoned: bool = True
 
     def prepare(self, rows: pa.RecordBatch) -> Callable[[int, int], Any]:
         """A table or a frame of the slice."""
@@ -172,10 +179,13 @@ class MergeCall(Call):
         `function(key, window, answers)`.
     schema
         Of its own answers.
+    zoned
+        Whether times are in UTC.
     """
 
     function: Callable[..., Any]
     schema: pa.Schema
+    zoned: bool = True
 
     def prepare(self, rows: pa.RecordBatch) -> Callable[[int, int], Any]:
         """A list of the slice; each object is made once, however many windows it serves."""
@@ -295,20 +305,22 @@ class Objects(Answers):
         super().add(call, pa.table([[pickle.dumps(answer, protocol=5)]], schema=self._schema))
 
 
-def span_of(windows: Windows, window: int) -> Span:
+def span_of(windows: Windows, window: int, *, zoned: bool = True) -> Span:
     """Where a window starts and ends, as functions see it."""
     start, end = windows.span(window)
     if windows.rows:
         return Span(start, end)
-    return Span(_EPOCH + timedelta(microseconds=start), _EPOCH + timedelta(microseconds=end))
+    epoch = _EPOCH if zoned else _EPOCH.replace(tzinfo=None)
+    return Span(epoch + timedelta(microseconds=start), epoch + timedelta(microseconds=end))
 
 
 def _array(values: Any, field: pa.Field) -> pa.Array:
     try:
-        array = pa.array(values, type=field.type, from_pandas=isinstance(values, pd.Series))
+        is_series = isinstance(values, pd.Series)
+        column = pa.array(values, type=field.type, from_pandas=True) if is_series else array(values, field.type)
     except _MISFIT as error:
         raise SkewlessError(f"a function gave a {field.name} that is no {field.type}: {error}") from error
-    return array.combine_chunks() if isinstance(array, pa.ChunkedArray) else array
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
 
 
 def _names(schema: pa.Schema) -> str:

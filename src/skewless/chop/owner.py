@@ -193,13 +193,10 @@ class Owner(Worker):
 
     @property
     def wake(self) -> int | None:  # type: ignore[override]  # others never wake
-        """When the first window that may hold rows is over; None if no rows are held."""
-        least = self._buffer.least
-        if least is None:
+        """When the first window that is not over will be: though it may hold no rows, later ones are late then."""
+        if self._next in (BEFORE_ALL, EVER):
             return None
-        window = max(self._next, int(self._task.windows.first(np.array([least]))[0]))
-        if self._task.together:
-            window = self._deal.batch_of(window).stop - 1
+        window = self._deal.batch_of(self._next).stop - 1 if self._task.together else self._next
         return self._task.windows.span(window)[1]
 
     def run(self, tables: Sequence[pa.RecordBatch], watermark: int | None) -> Iterator[pa.RecordBatch]:

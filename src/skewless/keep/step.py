@@ -14,6 +14,7 @@ import pyarrow as pa
 from skewless.arrays import Int64Array
 from skewless.errors import SkewlessError
 from skewless.keep.processor import Key, Processor, Row, Rows, SlotProcessor, State
+from skewless.state.exact import array
 
 TIME = pa.timestamp("us", tz="UTC")
 GROUP = "group"
@@ -189,7 +190,7 @@ def _timers(column: pa.ChunkedArray | pa.Array) -> pa.Array:
 def as_column(field: pa.Field, values: Sequence[Any], what: str) -> pa.Array:
     """Values as a column, or an error that names one that does not fit."""
     try:
-        return _array(values, field.type)
+        return array(values, field.type)
     except _MISFIT as error:
         wrong = next((value for value in values if not _fits(value, field.type)), None)
         raise SkewlessError(
@@ -197,17 +198,9 @@ def as_column(field: pa.Field, values: Sequence[Any], what: str) -> pa.Array:
         ) from error
 
 
-def _array(values: Sequence[Any], kind: pa.DataType) -> pa.Array:
-    if pa.types.is_integer(kind) and set(map(type, values)) - {int, type(None)}:
-        for value in values:
-            if value is not None and value != int(value):  # Arrow would cut what comes after the point
-                raise ValueError("not a whole number")
-    return pa.array(values, type=kind, from_pandas=False)
-
-
 def _fits(value: Any, kind: pa.DataType) -> bool:
     try:
-        _array([value], kind)
+        array([value], kind)
     except _MISFIT:
         return False
     return True

@@ -59,6 +59,10 @@ class Out(ABC):
     def batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
         """For a batch DataFrame."""
 
+    def news(self) -> pd.DataFrame | None:
+        """What is given once in a micro-batch of a stream, though there may be no rows."""
+        return None
+
 
 @dataclass(frozen=True)
 class Send(Out):
@@ -71,7 +75,10 @@ class Send(Out):
     owners
         For each worker the value that Spark shuffles to it.
     every
-        Whether all workers get a row, though it may hold no rows: so all of them know that time goes on.
+        Whether all workers get a row, though it may hold no rows: so all of them know that time goes on, and what is
+        late.
+    once
+        Whether it is enough that they get it once in a micro-batch, and not with all rows.
     unit
         What the times of the rows are to be multiplied by.
     """
@@ -79,6 +86,7 @@ class Send(Out):
     deal: Dealer
     owners: tuple[int, ...]
     every: bool = False
+    once: bool = False
     unit: int = 1
 
     def batch(self, rows: pa.RecordBatch) -> pa.RecordBatch:
@@ -93,10 +101,11 @@ class Send(Out):
         copied = rows.take(pa.array(which[order]))
         context = TaskContext.get()
         task = context.partitionId() if context else 0
+        every = self.every and not self.once
         lines = [
             (owner, task, blob.dump(copied.slice(start, stop - start).columns) if stop > start else None, *[None] * 3)
             for owner, (start, stop) in zip(self.owners, itertools.pairwise(bounds.tolist()), strict=True)
-            if stop > start or self.every
+            if stop > start or every
         ]
         columns = zip(*lines, strict=True) if lines else [[]] * len(_WIRE)
         arrays = [pa.array(values, type=kind) for values, kind in zip(columns, _WIRE.types, strict=True)]
@@ -105,6 +114,13 @@ class Send(Out):
     def frame(self, rows: pa.RecordBatch) -> pd.DataFrame:
         """The same for pandas."""
         return self.batch(rows).to_pandas()
+
+    def news(self) -> pd.DataFrame | None:
+        """No rows, for all workers."""
+        n = len(self.owners)
+        columns = [self.owners, [-1] * n, *[[None] * n] * (len(_WIRE) - 2)]
+        arrays = [pa.array(values, type=kind) for values, kind in zip(columns, _WIRE.types, strict=True)]
+        return pa.table(arrays, schema=_WIRE).to_pandas() if self.once else None
 
 
 @dataclass(frozen=True)
@@ -259,12 +275,16 @@ class Run(StatefulProcessor):
     def _run(
         self, value: int, tables: list[pa.RecordBatch], timer_values: Any, code: int | None = None
     ) -> Iterator[pd.DataFrame]:
-        worker = self._make(partition_of(self._owners, value), self._store)
+        number = partition_of(self._owners, value)
+        worker = self._make(number, self._store)
         if code is not None:
             worker.obey(code, int(property_of("streaming.sql.batchId")))
         watermark = timer_values.getCurrentWatermarkInMs() * 1000 if self._timed else None
         for answer in worker.run(tables, watermark):
             yield self._out.frame(answer)
+        news = self._out.news() if number == 0 else None
+        if news is not None:
+            yield news
         if watermark is not None:
             wake = worker.wake
             set_timer(self._handle, self._store, None if wake is None else max(wake, watermark + 1000))
@@ -352,14 +372,18 @@ class Chopping:
         """The answers for panes, where they are needed; and those who merge them."""
         ring = PaneRing(self.windows.size, self.windows.slide, self.workers)
         panes, deal = PaneDeal(ring), Deal.of(self.windows, self.workers, ring.run)
-        call = PaneCall(self.functions[0], pa.schema(list(self._kinds().items())), arrow=self.arrow)
+        seen = pa.schema(list(self._kinds().items()))
+        call = PaneCall(self.functions[0], seen, arrow=self.arrow, zoned=self._zoned)
         task = Task(self._columns(), self.windows.panes, call, mark=f"panes of {self._mark()}")
         chopped = self._chopped(Send(panes, owners, every=True))
         passed = self._stage(
-            chopped, partial(PaneOwner, self.windows, task, panes), Send(deal, owners, unit=ring.pane), SCHEMA
+            chopped,
+            partial(PaneOwner, self.windows, task, panes),
+            Send(deal, owners, every=True, once=True, unit=ring.pane),
+            SCHEMA,
         )
         columns = Columns(tuple(range(len(self.keys))), (len(self.keys),))
-        merge = MergeCall(self.functions[1], self._answer())
+        merge = MergeCall(self.functions[1], self._answer(), self._zoned)
         return passed, partial(Owner, Task(columns, self.windows, merge, newest=True, mark=self._mark()), deal)
 
     def _rows(self) -> DataFrame:
@@ -414,7 +438,12 @@ class Chopping:
         return Columns(tuple(names.index(key) for key in self.keys), tuple(range(len(names))))
 
     def _window_call(self) -> WindowCall:
-        return WindowCall(self.functions[-1], pa.schema(list(self._kinds().items())), self._answer(), self.arrow)
+        seen = pa.schema(list(self._kinds().items()))
+        return WindowCall(self.functions[-1], seen, self._answer(), self.arrow, self._zoned)
+
+    @property
+    def _zoned(self) -> bool:
+        return self._kinds()[self.time].tz is not None
 
     def _answer(self) -> pa.Schema:
         return pa.schema([(field.name, arrow_type(field.dataType, field.name)) for field in self.schema])
