@@ -41,7 +41,7 @@ bench-spark: java $(ready) | compiling  ## measure windows, skew and memory on S
 bench-place: java $(ready) | compiling  ## measure processors and moving state on Spark (about 20 minutes)
 	.venv/bin/python -m skewless.bench.spark place
 
-bench-chop: $(ready) | compiling  ## measure the ways to cut time; writes docs/results/chop.md
+bench-chop: java $(ready) | compiling  ## measure functions of whole windows and ways to cut time (about 20 minutes)
 	.venv/bin/python -m skewless.bench.spark chop
 
 bench-route: java $(ready) | compiling  ## measure what routing costs inside Spark

@@ -18,7 +18,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 JOB = Path(__file__).with_name("crash_job.py")
-KILLS, FILES = 10, 20
+KILLS, FILES = 10, 16
 SCHEMA = pa.schema(
     [("ts", pa.timestamp("us", "UTC")), ("page", pa.string()), ("price", pa.decimal128(12, 2)), ("n", pa.int64())]
 )
