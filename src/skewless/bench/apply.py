@@ -150,8 +150,8 @@ def scale_up(spark: SparkSession, folder: Path) -> list[str]:
     write_reports(file, 20_000)
     lines = [
         "w/s = 100, one window over all rows of 20,000 Linear Road reports (20 s), slide 0.1 s; a function that takes",
-        f"{SLEEP * 1e6:g} us a row of a window, or of a pane, asleep, so that two cores can hold many workers. There are",
-        "6 batches of 50 windows, which is all the workers they can keep busy; panes take a second exchange. Rows/s:",
+        f"{SLEEP * 1e6:g} us a row of a window, or of a pane, asleep, so that two cores can hold many workers. There",
+        "are 6 batches of 50 windows, so that 6 workers are busy; panes have a second exchange. Rows/s:",
         "",
         "| workers | window | batch 10 | batch 50 | pane |",
         "|---|---|---|---|---|",
