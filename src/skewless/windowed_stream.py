@@ -14,6 +14,7 @@ from skewless.aggregate.measure import TIME
 from skewless.chop.deal import Deal
 from skewless.chop.first import first_batch
 from skewless.chop.plans import Plans
+from skewless.chop.tuner import MOST
 from skewless.chop.windows import Windows
 from skewless.errors import SkewlessError
 from skewless.interval import microseconds
@@ -75,9 +76,8 @@ class WindowedStream:
         timed: Windowing | None = None,
         words: tuple[str, str | None] = ("", None),
     ) -> None:
-        self._keyed, self._df, self._time, self._windows, self._timed, self._words = (
-            keyed, df, time, windows, timed, words,
-        )  # fmt: skip
+        self._keyed, self._df, self._time = keyed, df, time
+        self._windows, self._timed, self._words = windows, timed, words
 
     def agg(self, **aggregates: Measure) -> DataFrame:
         """Aggregate each window of each key.
@@ -160,7 +160,7 @@ class WindowedStream:
         """
         functions = function if isinstance(function, tuple) else (function,)
         by = self._cut(functions, by)
-        latency = None if max_latency is None else microseconds(max_latency, zero=True) / 1e6
+        latency = None if max_latency is None else microseconds(max_latency) / 1e6
         self._check(by, latency, batch)
         if location is not None and (by != "batch" or batch is not None or self._windows.rows):
             raise SkewlessError(
@@ -202,7 +202,10 @@ class WindowedStream:
         spark, name = self._df.sparkSession, f"{self._keyed.name}-plans"
         deal = Deal.of(self._windows, workers, batch)
         wait = latency or self._windows.size / 1e6
-        self._keyed._tuning = tuning = Tuning(name, Plans.at(location), deal, wait, microseconds(retune) / 1e6)
+        # Stream time may run faster than the clock: no window waits longer than that in either.
+        most = MOST if latency is None else min(MOST, 1 + int(latency * 1e6) // self._windows.slide)
+        period = microseconds(retune) / 1e6
+        self._keyed._tuning = tuning = Tuning(name, Plans.at(location), deal, wait, period, most)
         listen(spark, name, tuning.take)
         return chopping.tuned(tuning.plans, tuning.control(spark), name)
 
@@ -226,7 +229,7 @@ class WindowedStream:
         return by
 
     def _check(self, by: str, latency: float | None, batch: int | None) -> None:
-        if self._keyed._asked not in ("auto", "chop"):
+        if self._keyed._asked != "auto":
             raise SkewlessError(
                 f"strategy {getattr(self._keyed._asked, 'name', self._keyed._asked)!r} deals out keys, and apply(...) "
                 "deals out windows; leave the strategy away"

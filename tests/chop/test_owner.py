@@ -21,7 +21,7 @@ from skewless.chop.deal import ByKey, Deal, Dealer
 from skewless.chop.function import MergeCall, PaneCall, WindowCall
 from skewless.chop.owner import Columns, Owner, Task
 from skewless.chop.pane_owner import PaneOwner
-from skewless.chop.plans import Plan, Plans
+from skewless.chop.plans import Plan, Plans, Work
 from skewless.chop.ring import PaneDeal, PaneRing
 from skewless.chop.tuned import TunedOwner
 from skewless.chop.windows import BEFORE_ALL, Windows, rows
@@ -329,3 +329,24 @@ def test_sizes_of_windows_that_are_over_are_left_out() -> None:
     assert (short.worker_of(hashes, later) == deal.worker_of(hashes, later)).all()
     assert deal.from_window(5) == deal
     assert Deal.of(windows, 3, 2).from_window(100) == Deal.of(windows, 3, 2)
+
+
+def test_a_size_that_is_hardly_better_is_not_worth_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    windows, clock = Windows(10_000_000, 1_000_000), iter(range(0, 1000, 10))
+    monkeypatch.setattr("skewless.spark.tuning.time.monotonic", lambda: next(clock))
+    plans = Plans.at(str(tmp_path))
+    tuning = Tuning("stream", plans, Deal.of(windows, 2, 2), latency=1000.0, period=1.0, most=8)
+    sizes = []
+    for batch in range(40):
+        code = plans.read_code()
+        deal = plans.deal(Plan.of(code or 0).force)
+        rows = (10 + deal.batch - 1) * 1000
+        work = Work(batch, 10_000 * deal.batch, deal.batch, rows, rows * 1e-5)
+        for worker in range(2):
+            plans.write_work(worker, work)
+        row: Any = {"control": code, "reached": 20 * batch, "n": 20_000}
+        tuning.take(row, SimpleNamespace(id="q", batchId=batch, eventTime={}))  # type: ignore[arg-type]
+        sizes.append(tuning.deal.batch)
+    assert not tuning._failed
+    assert max(sizes) == 8  # as many as there may be: rows cost, and larger batches copy fewer
+    assert sizes[-20:] == [8] * 20

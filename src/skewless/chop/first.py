@@ -7,7 +7,7 @@ from skewless.chop.tuner import choose
 from skewless.chop.windows import Windows
 
 COSTS = Costs(update=3e-9, open_close=60e-6, other=300e-9)
-"""Of a median over a pandas frame, on one core: `python -m skewless.bench.chop_spark` measures them."""
+"""About those of a median over pandas frames, on one core."""
 RATE = 100_000.0  # rows a second
 _PERIOD = 10.0
 

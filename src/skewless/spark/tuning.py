@@ -12,12 +12,15 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 
 from skewless.chop.deal import Deal
 from skewless.chop.plans import Plan, Plans
-from skewless.chop.tuner import Tuner
+from skewless.chop.tuner import MOST, Tuner
 from skewless.chop.windows import BEFORE_ALL
 from skewless.errors import SkewlessError
 from skewless.spark.placing import CONTROL_SCHEMA
 
 log = logging.getLogger("skewless")
+
+GAIN = 0.05
+"""A size that is faster by less is not worth a change."""
 
 
 class Tuning:
@@ -37,9 +40,11 @@ class Tuning:
         Seconds for which a window may wait.
     period
         Seconds between two choices.
+    most
+        Windows in a batch, at most.
     """
 
-    def __init__(self, name: str, plans: Plans, deal: Deal, latency: float, period: float) -> None:
+    def __init__(self, name: str, plans: Plans, deal: Deal, latency: float, period: float, most: int = MOST) -> None:
         self.name, self.plans = name, plans
         self.batches = 0
         self._lock = threading.Condition()
@@ -62,7 +67,7 @@ class Tuning:
             )
         self._number = plans.last()
         windows = deal.windows
-        self.tuner = Tuner(windows.size, windows.slide, deal.workers, latency, unit=1e-6, period=period)
+        self.tuner = Tuner(windows.size, windows.slide, deal.workers, latency, unit=1e-6, period=period, most=most)
         self.tuner.batch = self.deal.batch
         self._reached: dict[int, int] = {}
         self._lowest: int | None = None
@@ -138,9 +143,22 @@ class Tuning:
         span = (max(self._reached.values()) - self._lowest) * windows.slide
         density = self._arrived / span if span > 0 else None
         batch = self.tuner.tune(time.monotonic(), self._arrived, density)
-        if batch != self.deal.batch and density is not None:
+        if batch == self.deal.batch or density is None:
+            return
+        if self._is_as_good(batch):
+            self.tuner.batch = self.deal.batch
+        else:
             self._forget(progress)
             self.change(batch)
+
+    def _is_as_good(self, batch: int) -> bool:
+        """Whether the size of now keeps the bound, and is nearly as fast as another."""
+        model, tuner = self.tuner.model, self.tuner
+        if model is None or not tuner.estimator.resolved or self.deal.batch > tuner.most:
+            return False
+        now, then = model.throughput([self.deal.batch, batch])
+        kept = model.latency(self.deal.batch, tuner.period) <= tuner.latency
+        return bool(kept and then < (1 + GAIN) * now)
 
     def _settle(self, ran_by: Plan) -> None:
         """Put an announced plan in force once a micro-batch went by it; drop it if rows were there before."""
