@@ -19,7 +19,7 @@ help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
 
 test: java lint | compiling  ## lint, then all tests and doctests; installs into .venv what is missing
-	.venv/bin/python -m pytest -n 2 --dist loadfile
+	.venv/bin/python -m pytest -n 2 --dist loadfile --durations 15
 
 fast: $(ready) | compiling  ## the tests that need no Spark
 	.venv/bin/python -m pytest -m 'not spark'
