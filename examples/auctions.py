@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame
 
 import skewless as sk
-from skewless import hashing
+from skewless.core import hashing
 
 SLOTS = 64
 BIDS = "auction long, bidder long, price long"

@@ -6,8 +6,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewless import metrics
-from skewless.errors import SkewlessError
-from skewless.hashing import xxhash64
+from skewless.core.errors import SkewlessError
+from skewless.core.hashing import xxhash64
 
 N = 5
 KEYS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9)

@@ -24,23 +24,23 @@ if TYPE_CHECKING:
         top,
         var,
     )
+    from skewless.api.keyed import KeyedStream, keyed, windowed
+    from skewless.api.windowed import WindowedStream
     from skewless.chop import rows
-    from skewless.errors import SkewlessError
-    from skewless.histogram import Histogram
-    from skewless.keep import Processor, Rows, SlotProcessor, State
-    from skewless.policy import Policy
-    from skewless.ring import Ring
+    from skewless.control.placing import Rule
+    from skewless.core.counts import Counts
+    from skewless.core.errors import SkewlessError
+    from skewless.core.policy import Policy
+    from skewless.core.ring import Ring
+    from skewless.operators.process import Processor, Rows, SlotProcessor, State
     from skewless.spark.ordered import Ordered, ordered
-    from skewless.spark.placing import Rule
     from skewless.spark.session import configure, session
-    from skewless.stream import KeyedStream, keyed, windowed
-    from skewless.windowed_stream import WindowedStream
 
 __version__ = "0.5.0"
 
 __all__ = [
     "Aggregate",
-    "Histogram",
+    "Counts",
     "KeyedStream",
     "Ordered",
     "Policy",
@@ -86,16 +86,16 @@ _AGGREGATES = "Aggregate collect count distinct first last max mean min quantile
 _HOMES = {
     "skewless.aggregate": _AGGREGATES.split(),
     "skewless.chop": ["rows"],
-    "skewless.errors": ["SkewlessError"],
-    "skewless.histogram": ["Histogram"],
-    "skewless.keep": ["Processor", "Rows", "SlotProcessor", "State"],
-    "skewless.policy": ["Policy"],
-    "skewless.ring": ["Ring"],
+    "skewless.core.errors": ["SkewlessError"],
+    "skewless.core.counts": ["Counts"],
+    "skewless.operators.process": ["Processor", "Rows", "SlotProcessor", "State"],
+    "skewless.core.policy": ["Policy"],
+    "skewless.core.ring": ["Ring"],
     "skewless.spark.ordered": ["Ordered", "ordered"],
-    "skewless.spark.placing": ["Rule"],
+    "skewless.control.placing": ["Rule"],
     "skewless.spark.session": ["configure", "session"],
-    "skewless.stream": ["KeyedStream", "keyed", "windowed"],
-    "skewless.windowed_stream": ["WindowedStream"],
+    "skewless.api.keyed": ["KeyedStream", "keyed", "windowed"],
+    "skewless.api.windowed": ["WindowedStream"],
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names}
 _MODULES = {"aggregate", "chop", "hashing", "metrics", "place", "sketch", "split", "workload"}

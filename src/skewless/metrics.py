@@ -15,10 +15,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import Int32Array, Int64Array
-from skewless.errors import SkewlessError
-from skewless.hashing import xxhash64
-from skewless.kernel import kernel
+from skewless.core.arrays import Int32Array, Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.hashing import xxhash64
+from skewless.core.kernel import kernel
 
 __all__ = [
     "aggregation_cost",

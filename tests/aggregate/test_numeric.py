@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewless import aggregate as A
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 N = 4
 SEEDS = st.integers(0, 2**32)

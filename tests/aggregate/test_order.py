@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from skewless import aggregate as A
 from skewless.aggregate.measure import TIME
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 N = 3
 SEEDS = st.integers(0, 2**32)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from pyspark import cloudpickle
 
 from skewless.aggregate import Aggregate
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 N = 4
 SEEDS = st.integers(0, 2**32)

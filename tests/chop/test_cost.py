@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless.chop import BatchModel, ByBatch, Costs
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(lambda pair: (max(pair), min(pair)))
 COSTS = Costs(update=2e-6, open_close=50e-6, other=10e-6)

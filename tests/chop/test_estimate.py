@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless.chop import BatchModel, CostEstimator, Costs
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 NUMBERS = st.floats(0, 1e-4)
 

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless.chop import ByBatch, ByPane, ByWindow, Partitioner
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(lambda pair: (max(pair), min(pair)))
 TIMES = st.lists(st.integers(-300, 300), max_size=60)

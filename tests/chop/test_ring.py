@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewless.chop import ByPane, PaneRing
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 SHAPES = st.tuples(st.integers(1, 30), st.integers(1, 30)).map(lambda pair: (max(pair), min(pair)))
 WINDOWS = range(-20, 40)

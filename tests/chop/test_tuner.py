@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from skewless.chop import BatchModel, ByBatch, Costs, Tuner, choose
-from skewless.chop.tasks import sustained
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
+from skewless.simulate.tasks import sustained
 
 MIXES = {
     "rows": Costs(update=1.77e-6, open_close=0.0, other=23.2e-6),

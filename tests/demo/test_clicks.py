@@ -8,8 +8,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
+from skewless.core.hashing import xxhash64
 from skewless.demo.clicks import Clicks, hash_of
-from skewless.hashing import xxhash64
 
 CLICKS = Clicks(batches=4, rows=5000, pages=500)
 

@@ -5,7 +5,7 @@ import inspect
 import pytest
 
 from skewless import aggregate
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.job.expression import FUNCTIONS, Call, Value, parse
 
 

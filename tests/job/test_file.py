@@ -8,7 +8,7 @@ import pytest
 from typer.testing import CliRunner
 
 from skewless.cli import app
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.job import Job, Key, Sink, Source, Trigger, Window, read
 from skewless.job.expression import Call
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.job.toml import parse
 
 TEXT = '''\

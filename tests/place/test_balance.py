@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skewless.arrays import FloatArray, Int32Array
-from skewless.errors import SkewlessError
+from skewless.core.arrays import FloatArray, Int32Array
+from skewless.core.errors import SkewlessError
 from skewless.place import Resources, Tolerance, balance
 from skewless.place.threshold import theta
 

@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.arrays import FloatArray, Int32Array
+from skewless.core.arrays import FloatArray, Int32Array
 from skewless.place import Readj, Redist, Resources, Scan, Tolerance, balance
-from skewless.place.hybrid import Hybrid, Problem
 from skewless.place.penalty import UTILITIES
+from skewless.place.tracking import Problem, TrackingPlacer
 
 EACH = pytest.mark.parametrize("kind", [Scan, Redist, Readj])
 RESOURCES = st.sampled_from(["LCL", "LLL", "LQL", "CQL", "CCL"])
@@ -46,7 +46,7 @@ def utility_of(name: str, letters: str, problem: Problem, placed: list[int], whe
 
 @EACH
 @given(problem=problems(first=True), name=st.sampled_from(UTILITIES))
-def test_every_item_is_on_a_channel_there_is(kind: type[Hybrid], problem: Problem, name: str) -> None:
+def test_every_item_is_on_a_channel_there_is(kind: type[TrackingPlacer], problem: Problem, name: str) -> None:
     where = kind(utility=name).assign(problem)
     assert where.shape == problem.before.shape
     assert where.min() >= 0
@@ -132,13 +132,13 @@ def toy(letters: str, before: list[int]) -> Problem:
 
 
 @pytest.mark.parametrize("kind", [Scan, Readj])
-def test_the_toy_scenario_optimized_for_communication(kind: type[Hybrid]) -> None:
+def test_the_toy_scenario_optimized_for_communication(kind: type[TrackingPlacer]) -> None:
     where = kind(resources="LCL").assign(toy("LCL", [0, 0, 0, 0, 1, 1, 1, 1]))
     assert sorted(balance.loads("L", TOY, where, 3)) == [7, 7, 8]  # 1.14
 
 
 @EACH
-def test_the_toy_scenario_optimized_for_computation(kind: type[Hybrid]) -> None:
+def test_the_toy_scenario_optimized_for_computation(kind: type[TrackingPlacer]) -> None:
     before = [0, 0, 1, 0, 1, 1, 1, 0]
     where = kind(resources="CQC").assign(toy("CQC", before))
     assert sorted(balance.loads("Q", TOY, where, 3)) == [24, 25, 25]  # 1.04
@@ -147,7 +147,7 @@ def test_the_toy_scenario_optimized_for_computation(kind: type[Hybrid]) -> None:
 
 
 @EACH
-def test_the_toy_scenario_optimized_for_both(kind: type[Hybrid]) -> None:
+def test_the_toy_scenario_optimized_for_both(kind: type[TrackingPlacer]) -> None:
     where = kind(resources="CQL").assign(toy("CQL", [0, 0, 1, 0, 1, 1, 1, 0]))
     assert sorted(balance.loads("L", TOY, where, 3)) == [7, 7, 8]  # 1.14
     assert sorted(balance.loads("Q", TOY, where, 3)) == [22, 25, 27]  # 1.23

@@ -5,23 +5,24 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
-from skewless.place import Even, Frequencies, Placement, moves
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.place import Even, Placement, moves
 
 SLOTS = 32
-NONE = Frequencies(np.zeros(0, np.int64), np.zeros(0), 0)
+NONE = Counts.none()
 
 
-def counted(tail: list[int], hot: dict[int, int]) -> Frequencies:
+def counted(tail: list[int], hot: dict[int, int]) -> Counts:
     keys = sorted(hot)
     counts = np.array([hot[key] for key in keys], np.float64)
-    return Frequencies(np.array(keys, np.int64), counts, float(sum(tail) + counts.sum()), np.array(tail))
+    return Counts(np.array(keys, np.int64), counts, float(sum(tail) + counts.sum()), np.array(tail))
 
 
-def loads(placement: Placement, seen: Frequencies) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
+def loads(placement: Placement, seen: Counts) -> np.ndarray[tuple[int, ...], np.dtype[np.float64]]:
     assert seen.tail is not None
     rows = np.bincount(placement.tail, seen.tail, placement.workers)
-    return rows + np.bincount(placement.worker_of(seen.hashes), seen.counts, placement.workers)
+    return rows + np.bincount(placement.worker_of(seen.keys), seen.counts, placement.workers)
 
 
 @given(

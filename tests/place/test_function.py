@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from skewless import place
-from skewless.arrays import FloatArray, Int64Array
-from skewless.hashing import xxhash64
-from skewless.home import homes
+from skewless.core.arrays import FloatArray, Int64Array
+from skewless.core.hashing import xxhash64
+from skewless.core.home import homes
+from skewless.core.ring import Ring
 from skewless.place import PartitioningFunction, Resources, Tolerance, balance
 from skewless.place.function import Constructor
-from skewless.ring import Ring
 from skewless.workload import Zipf
 
 DOMAIN = 100_000

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.place import Move, Placement, moves
 
 HASHES = st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5)

@@ -10,23 +10,24 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewless import place
-from skewless.arrays import FloatArray, Int64Array
-from skewless.errors import SkewlessError
-from skewless.hashing import xxhash64
-from skewless.place import Frequencies, Placement, moves
+from skewless.core.arrays import FloatArray, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.core.hashing import xxhash64
+from skewless.place import Placement, moves
 from skewless.place.base import MOST_SLOTS
 from skewless.workload import Zipf
 
 EVERY = pytest.mark.parametrize("name", place.NAMES)
 TRACKING = pytest.mark.parametrize("name", ["scan", "redist", "readj"])
-NOTHING = Frequencies(np.zeros(0, np.int64), np.zeros(0), total=0)
+NOTHING = Counts(np.zeros(0, np.int64), np.zeros(0), total=0)
 
 
-def zipf(keys: int = 20_000, told: int = 500, slots: int = 256, counted: bool = True) -> Frequencies:
+def zipf(keys: int = 20_000, told: int = 500, slots: int = 256, counted: bool = True) -> Counts:
     """A Zipf stream of a million rows, whose most frequent keys were told apart."""
     hashes, counts = xxhash64(np.arange(keys)), 1e6 * Zipf(1.0, keys=keys).frequencies
     tail: FloatArray = np.bincount(hashes[told:] % slots, counts[told:], slots).astype(np.float64)
-    return Frequencies(hashes[:told], counts[:told], 1e6, tail if counted else None, distinct=keys)
+    return Counts(hashes[:told], counts[:told], 1e6, tail if counted else None, distinct=keys)
 
 
 def loads(placement: Placement, keys: int = 20_000) -> FloatArray:
@@ -53,7 +54,7 @@ def test_every_slot_is_on_a_worker_there_is(
     placer = place.make(name, slots=5)
     previous = None
     for version, n in enumerate(workers):
-        placement = placer.place(Frequencies(hashes, seen, int(seen.sum()) + rest, tail), previous, n)
+        placement = placer.place(Counts(hashes, seen, int(seen.sum()) + rest, tail), previous, n)
         assert placement.workers == n
         assert placement.tail_slots == 5
         assert placement.version <= version
@@ -90,12 +91,12 @@ def test_workers_that_go_keep_nothing(name: str) -> None:
         assert state < 2 * moved
 
 
-def share_of(slot: str, seen: Frequencies) -> float:
+def share_of(slot: str, seen: Counts) -> float:
     """The part of the rows that are in this slot; a key told apart counts in its own only."""
     if slot.startswith("k"):
-        return float(seen.shares[seen.hashes == int(slot[1:])].sum())
+        return float(seen.shares[seen.keys == int(slot[1:])].sum())
     assert seen.tail is not None
-    mine = (seen.hashes % len(seen.tail) == int(slot[1:])) & (seen.shares < 0.002)
+    mine = (seen.keys % len(seen.tail) == int(slot[1:])) & (seen.shares < 0.002)
     return float(seen.tail[int(slot[1:])]) / seen.total + float(seen.shares[mine].sum())
 
 
@@ -103,7 +104,7 @@ def share_of(slot: str, seen: Frequencies) -> float:
 def test_frequent_keys_get_slots_of_their_own(name: str) -> None:
     placer, seen = place.make(name, slots=256), zipf()
     placement = placer.place(seen, None, 8)
-    assert np.isin(seen.hashes[:20], placement.keys).all()
+    assert np.isin(seen.keys[:20], placement.keys).all()
     assert len(placement.keys) < 100
     consistent = loads(place.make("consistent", slots=256).place(seen, None, 8))
     assert loads(placement).max() < 0.85 * consistent.max()
@@ -133,8 +134,8 @@ def test_counting_the_tail_improves_the_balance(name: str) -> None:
 def test_a_key_that_cools_goes_back_to_its_tail_slot(name: str) -> None:
     placer, seen = place.make(name, slots=256), zipf()
     first = placer.place(seen, None, 8)
-    hottest = int(seen.hashes[0])
-    cooled = Frequencies(seen.hashes[1:], seen.counts[1:], seen.total, seen.tail, distinct=seen.distinct)
+    hottest = int(seen.keys[0])
+    cooled = Counts(seen.keys[1:], seen.counts[1:], seen.total, seen.tail, distinct=seen.distinct)
     second = placer.place(cooled, first, 8)
     assert hottest in first.keys
     assert hottest not in second.keys
@@ -145,7 +146,7 @@ def test_a_key_that_cools_goes_back_to_its_tail_slot(name: str) -> None:
 
 @EVERY
 def test_a_placement_that_stays_is_the_same_one(name: str) -> None:
-    placer, seen = place.make(name, slots=256, **({"factor": 1.0} if name == "slots" else {})), zipf()
+    placer, seen = place.make(name, slots=256, **({"factor": 1.0} if name == "autoflow" else {})), zipf()
     placement = placer.place(seen, None, 8)
     for _ in range(8):
         previous, placement = placement, placer.place(seen, placement, 8)
@@ -159,7 +160,7 @@ def test_what_does_not_fit_is_refused(name: str) -> None:
         placer.place(NOTHING, None, 0)
     with pytest.raises(SkewlessError, match="has 2 tail slots and this placer 4; make the placer with slots=2"):
         placer.place(NOTHING, Placement.of(1, [0, 0]), 1)
-    counted = Frequencies(np.zeros(0, np.int64), np.zeros(0), total=3, tail=np.array([1, 2]))
+    counted = Counts(np.zeros(0, np.int64), np.zeros(0), total=3, tail=np.array([1, 2]))
     with pytest.raises(SkewlessError, match="the tail was counted in 2 slots, but there are 4"):
         placer.place(counted, None, 1)
     with pytest.raises(SkewlessError, match=f"slots is 0; give a whole number from 1 to {MOST_SLOTS}"):
@@ -169,28 +170,28 @@ def test_what_does_not_fit_is_refused(name: str) -> None:
 @pytest.mark.parametrize(
     ("fields", "says"),
     [
-        ({"counts": np.array([1])}, "(2,) hashes but (1,) counts"),
-        ({"hashes": np.array([7, 7])}, "a hash is listed twice"),
-        ({"counts": np.array([1, 0])}, "a count is 0; list only keys that came"),
+        ({"counts": np.array([1])}, "(2,) keys but (1,) counts"),
+        ({"keys": np.array([7, 7])}, "a key is listed twice"),
+        ({"counts": np.array([1, 0])}, "a count is 0; list only keys that came at least once"),
         ({"counts": np.array([1.0, np.nan])}, "a count is nan"),
         ({"total": 2}, "the counts add up to 3, more than the total of 2"),
         ({"tail": np.array([-1, 1])}, "a flat array of at least 0 each"),
     ],
 )
 def test_frequencies_that_contradict_each_other_are_refused(fields: dict[str, object], says: str) -> None:
-    given = {"hashes": np.array([7, 8]), "counts": np.array([1, 2]), "total": 9} | fields
+    given = {"keys": np.array([7, 8]), "counts": np.array([1, 2]), "total": 9} | fields
     with pytest.raises(SkewlessError, match=re.escape(says)):
-        Frequencies(**given)  # type: ignore[arg-type]  # a dictionary of what is refused
+        Counts(**given)  # type: ignore[arg-type]  # a dictionary of what is refused
 
 
 def test_an_uncounted_rest_is_taken_to_be_even() -> None:
-    seen = Frequencies(np.array([6]), np.array([4]), total=12)
+    seen = Counts(np.array([6]), np.array([4]), total=12)
     assert seen.by_slot(4).tolist() == [2, 2, 6, 2]
     assert seen.domain == 9
 
 
 def test_exact_frequencies_tell_the_most_frequent_apart() -> None:
-    seen = Frequencies.of(np.array([5, 5, 5, 8, 8, -3]), slots=4, told=1)
-    assert (seen.hashes.tolist(), seen.counts.tolist(), seen.total, seen.distinct) == ([5], [3], 6, 3)
+    seen = Counts.of(np.array([5, 5, 5, 8, 8, -3]), slots=4, told=1)
+    assert (seen.keys.tolist(), seen.counts.tolist(), seen.total, seen.distinct) == ([5], [3], 6, 3)
     assert seen.tail is not None
     assert seen.tail.tolist() == [2, 1, 0, 0]

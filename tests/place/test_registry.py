@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from skewless import place
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 
 def test_every_name_makes_a_placer_of_that_name() -> None:
@@ -14,7 +14,7 @@ def test_every_name_makes_a_placer_of_that_name() -> None:
 
 
 def test_the_algorithms_of_the_papers_are_all_there_and_one_of_our_own() -> None:
-    assert place.NAMES == ("uniform", "consistent", "scan", "redist", "readj", "slots", "even")
+    assert place.NAMES == ("uniform", "consistent", "scan", "redist", "readj", "autoflow", "even")
 
 
 def test_hash_is_uniform() -> None:
@@ -34,8 +34,8 @@ def test_an_unknown_name_is_refused_with_those_there_are() -> None:
 
 
 def test_an_unknown_option_is_refused_with_those_there_are() -> None:
-    with pytest.raises(SkewlessError, match="slots has no option 'sigma'; it takes slots, factor, window_length"):
-        place.make("slots", sigma=0.1)
+    with pytest.raises(SkewlessError, match="autoflow has no option 'sigma'; it takes slots, factor, window_length"):
+        place.make("autoflow", sigma=0.1)
 
 
 @pytest.mark.parametrize(

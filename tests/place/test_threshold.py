@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.place import Resources, Tolerance
 from skewless.place.threshold import delta, second_delta, theta, tracked
 from skewless.workload import Zipf

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from skewless import split
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.simulate.compare import check_strategies, compare, window_and_slide
 from skewless.simulate.source import open_stream
 

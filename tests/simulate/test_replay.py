@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.metrics import fragments_per_key
 from skewless.simulate import replay
 
@@ -25,7 +25,7 @@ class RoundRobin:
         return (turns % self.workers).astype(np.int32)
 
 
-class ByKey:
+class KeyAssignment:
     """Each key on the worker of its number."""
 
     hot_keys = 0
@@ -36,7 +36,7 @@ class ByKey:
 
 def test_loads_are_those_of_each_window() -> None:
     keys = np.array([0, 0, 0, 1, 0, 1, 1, 1, 0, 0])
-    result = replay(ByKey(), [keys], workers=2, window=4)
+    result = replay(KeyAssignment(), [keys], workers=2, window=4)
     assert result.loads.tolist() == [[3, 1], [1, 3]]
     assert result.total.tolist() == [6, 4]
     assert result.tuples == 10
@@ -46,7 +46,7 @@ def test_loads_are_those_of_each_window() -> None:
 
 
 def test_windows_may_slide() -> None:
-    result = replay(ByKey(), [np.array([0, 0, 1, 1, 1, 1, 0])], workers=2, window=4, slide=2)
+    result = replay(KeyAssignment(), [np.array([0, 0, 1, 1, 1, 1, 0])], workers=2, window=4, slide=2)
     assert result.loads.tolist() == [[2, 2], [0, 4]]
     assert (result.mean_window, result.worst_window, result.last_window) == (1.5, 2.0, 2.0)
 
@@ -75,7 +75,7 @@ def test_fragments_are_those_of_each_complete_window(n: int, window: int) -> Non
 
 
 def test_a_short_stream_is_one_window() -> None:
-    result = replay(ByKey(), [np.array([0, 0, 1])], workers=2, window=100, slide=2)
+    result = replay(KeyAssignment(), [np.array([0, 0, 1])], workers=2, window=100, slide=2)
     assert result.loads.tolist() == [[2, 1]]
     assert result.worst_window == result.max_over_avg
 
@@ -89,20 +89,20 @@ def test_hot_keys_and_speed_come_from_the_splitter() -> None:
 
 def test_an_empty_stream_is_refused() -> None:
     with pytest.raises(SkewlessError, match="stream is empty"):
-        replay(ByKey(), [np.array([], np.int64)], workers=2, window=5)
+        replay(KeyAssignment(), [np.array([], np.int64)], workers=2, window=5)
 
 
 def test_a_worker_that_is_not_there_is_refused() -> None:
     with pytest.raises(SkewlessError, match="from 0 to 1, but the routing has 0 to 2"):
-        replay(ByKey(), [np.array([0, 1, 2])], workers=2, window=5)
+        replay(KeyAssignment(), [np.array([0, 1, 2])], workers=2, window=5)
 
 
 @pytest.mark.parametrize(("window", "slide"), [(0, None), (5, 0), (5, 2), (2, 4)])
 def test_a_window_is_made_of_slides(window: int, slide: int | None) -> None:
     with pytest.raises(SkewlessError, match="slides long"):
-        replay(ByKey(), [np.array([0])], 1, window, slide)
+        replay(KeyAssignment(), [np.array([0])], 1, window, slide)
 
 
 def test_there_is_at_least_one_worker() -> None:
     with pytest.raises(SkewlessError, match="workers must be at least 1"):
-        replay(ByKey(), [np.array([0])], 0, 5)
+        replay(KeyAssignment(), [np.array([0])], 0, 5)

@@ -11,8 +11,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 
-from skewless.errors import SkewlessError
-from skewless.hashing import xxhash64
+from skewless.core.errors import SkewlessError
+from skewless.core.hashing import xxhash64
 from skewless.simulate import columns
 from skewless.simulate.source import open_stream, parse_zipf
 from skewless.workload import Zipf

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.simulate.replay import Replay
 from skewless.simulate.verdict import choose
 

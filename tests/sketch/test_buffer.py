@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.sketch.batch import Batch, post_sort
 from skewless.sketch.buffer import FrequencyBuffer
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.sketch.countmin import MANY, CountMin, cells_add, cells_clear, cells_distinct, new_cells
 from skewless.sketch.keys import key_hash
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.sketch.exact import ExactCounts
 
 unhurried = settings(deadline=None)  # the first example may compile the kernels

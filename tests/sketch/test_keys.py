@@ -5,7 +5,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.sketch import CountMin, ExactCounts, LossyCounts, Sketch, SlidingCounts, SwitchCounts
 
 SKETCHES = pytest.mark.parametrize(

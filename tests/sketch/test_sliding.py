@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.sketch.base import Sketch
 from skewless.sketch.lossy import LossyCounts
 from skewless.sketch.sliding import SlidingCounts

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.sketch.keys import key_hash
 from skewless.sketch.switch import SwitchCounts, counts_add, counts_full, counts_next_window
 

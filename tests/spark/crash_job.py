@@ -21,7 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 import skewless as sk
-from skewless.hashing import xxhash64
+from skewless.core.hashing import xxhash64
 
 PAGES = ["hot", "hot0", "hot1", "p1", "p2", "p3"]
 

@@ -24,9 +24,9 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
-from skewless.interval import microseconds
-from skewless.spark.chop import SLIDE
-from skewless.windowed_stream import WindowedStream
+from skewless.api.windowed import WindowedStream
+from skewless.core.interval import microseconds
+from skewless.spark.apply import SLIDE
 
 START = datetime(2026, 3, 29, 0, 59, 30, tzinfo=timezone.utc)
 HOUR = datetime(2026, 3, 29, 1, tzinfo=timezone.utc)

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
-from skewless.hashing import murmur3, preimages, xxhash64
+from skewless.core.hashing import murmur3, preimages, xxhash64
 
 ROWS = 3_000
 ALPHABET = np.array(list("abcXYZ019 _-äßñ€漢字Ωж🙂🚀\0\n"))

@@ -7,8 +7,8 @@ from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
-from skewless.errors import SkewlessError
-from skewless.interval import microseconds
+from skewless.core.errors import SkewlessError
+from skewless.core.interval import microseconds
 
 GOOD = [
     "10 seconds",

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from typer.testing import CliRunner, Result
 
-from skewless import stream
+from skewless.api import keyed as stream
 from skewless.cli import app
 from skewless.job.file import STRATEGIES
 from skewless.job.run import root_message

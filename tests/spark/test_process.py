@@ -18,8 +18,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
-from skewless.hashing import xxhash64
-from skewless.keep.location import Control
+from skewless.control.location import Control
+from skewless.core.hashing import xxhash64
 from skewless.place import Placement
 from skewless.spark.route import owner_column, with_key
 

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 import skewless as sk
 from skewless import split
-from skewless.stream import WindowedStream
+from skewless.api.keyed import WindowedStream
 
 START = datetime(2026, 3, 29, 0, 59, 30, tzinfo=timezone.utc)
 SCHEMA = pa.schema(

@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewless import split
-from skewless.errors import SkewlessError
-from skewless.histogram import Histogram
-from skewless.home import homes
-from skewless.policy import Policy
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.core.home import homes
+from skewless.core.policy import Policy
 from skewless.split.base import MOST_WORKERS, as_keys, check_share
 
 EVERY = pytest.mark.parametrize("name", split.NAMES)
@@ -42,11 +42,11 @@ def in_parts(splitter: split.Splitter, keys: np.ndarray, cuts: list[int]) -> lis
     return [worker for a, b in pairwise(edges) for worker in splitter.route(keys[a:b]).tolist()]
 
 
-def expected_loads(policy: Policy, histogram: Histogram) -> np.ndarray:
+def expected_loads(policy: Policy, seen: Counts) -> np.ndarray:
     """Tuples on each worker when every key is spread evenly over its lanes and the rest goes home."""
     loads = np.zeros(policy.workers)
     with_lanes = set(policy.keys.tolist())
-    for key, count in zip(histogram.keys.tolist(), histogram.counts.tolist(), strict=True):
+    for key, count in zip(seen.keys.tolist(), seen.counts.tolist(), strict=True):
         if key not in with_lanes and policy.tail == "shuffle":
             loads += count / policy.workers
             continue
@@ -124,7 +124,7 @@ def test_another_seed_of_the_exploration_gives_another_answer() -> None:
 def test_one_worker_gets_everything(name: str) -> None:
     splitter = make(name, 1, slide=100)
     assert splitter.route(SKEWED[:1_000]).tolist() == [0] * 1_000
-    policy = splitter.plan(Histogram.of(SKEWED[:1_000]))
+    policy = splitter.plan(Counts.of(SKEWED[:1_000]))
     assert set(policy.route(SKEWED[:1_000]).tolist()) == {0}
 
 
@@ -156,7 +156,7 @@ def test_a_number_of_workers_out_of_range_is_refused(name: str, workers: int) ->
     ],
 )
 def test_keys_that_are_no_flat_array_of_whole_numbers_are_refused(name: str, keys: np.ndarray, said: str) -> None:
-    remedy = "; give one flat array of whole numbers, such as skewless.hashing.xxhash64(column) makes of any column"
+    remedy = "; give one flat array of whole numbers, such as skewless.core.hashing.xxhash64(column) makes of any"
     with pytest.raises(SkewlessError, match=re.escape(said + remedy)):
         split.make(name, 3).route(keys)
 
@@ -192,7 +192,7 @@ def test_a_plan_is_a_policy_over_the_workers(name: str, counts: dict[int, int], 
     keys = np.repeat(np.array(list(counts), dtype=np.int64), list(counts.values()) or 0)
     splitter = make(name, workers, slide=20)
     for version in (1, 2, 3):
-        policy = splitter.plan(Histogram.of(keys))
+        policy = splitter.plan(Counts.of(keys))
         assert policy.workers == workers
         assert policy.version == splitter.version == version
         assert set(policy.lanes.tolist()) <= set(range(workers))
@@ -209,14 +209,14 @@ def test_a_plan_balances_a_skewed_batch(name: str, workers: int, skew: float) ->
     # a hot key on a worker that is an average load above the least loaded.
     bound = {"d-choices": 1.25, "dagreedy": 2.75}.get(name, 1.1)
     for _ in range(3):
-        loads = expected_loads(splitter.plan(Histogram.of(keys)), Histogram.of(keys))
+        loads = expected_loads(splitter.plan(Counts.of(keys)), Counts.of(keys))
     assert loads.sum() == pytest.approx(20_000)
     assert loads.max() / loads.mean() < bound
 
 
 @BALANCING
 def test_hashing_alone_would_not_have_balanced_it(name: str) -> None:
-    seen = Histogram.of(SKEWED)
+    seen = Counts.of(SKEWED)
     hashed = expected_loads(split.make("hash", 8).plan(seen), seen)
     planned = expected_loads(split.make(name, 8).plan(seen), seen)
     assert planned.max() < 0.7 * hashed.max()
@@ -224,7 +224,7 @@ def test_hashing_alone_would_not_have_balanced_it(name: str) -> None:
 
 @BALANCING
 def test_a_key_larger_than_a_fair_share_has_several_lanes(name: str) -> None:
-    seen = Histogram(np.array([7]), np.array([6_000]), total=10_000)
+    seen = Counts(np.array([7]), np.array([6_000]), total=10_000)
     policy = split.make(name, 8).plan(seen)
     routed = policy.route(np.full(2_000, 7))
     assert len(set(routed.tolist())) >= 4  # it fills 4.8 workers
@@ -232,13 +232,13 @@ def test_a_key_larger_than_a_fair_share_has_several_lanes(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["hash", "cam"])
 def test_what_never_splits_a_key_plans_no_split(name: str) -> None:
-    policy = split.make(name, 8).plan(Histogram.of(SKEWED))
+    policy = split.make(name, 8).plan(Counts.of(SKEWED))
     assert all(len(policy.lanes_of(key)) == 1 for key in range(1, 50))
 
 
 @EVERY
 def test_a_plan_of_nothing_sends_all_keys_home_or_anywhere(name: str) -> None:
-    policy = split.make(name, 4).plan(Histogram.of(np.zeros(0, dtype=np.int64)))
+    policy = split.make(name, 4).plan(Counts.of(np.zeros(0, dtype=np.int64)))
     assert len(policy) == 0
     if name != "shuffle":
         assert policy.route(SKEWED[:100]).tolist() == homes(SKEWED[:100], 4).tolist()
@@ -252,7 +252,7 @@ def test_tuples_may_be_routed_after_a_plan(name: str, cuts: list[int], slide: in
     keys = SKEWED[:400]
     for each in (splitter, other):
         each.route(SKEWED[400:450])
-        each.plan(Histogram.of(SKEWED))
+        each.plan(Counts.of(SKEWED))
     whole = splitter.route(keys)
     assert set(whole.tolist()) <= set(range(5))
     assert in_parts(other, keys, cuts) == whole.tolist()

@@ -5,8 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
-from skewless.home import homes
+from skewless.core.errors import SkewlessError
+from skewless.core.home import homes
 from skewless.split.blocks import BlockPlan, allocate, partition
 
 COUNTS = st.lists(st.one_of(st.integers(1, 9), st.integers(1, 300)), max_size=30)

@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
-from skewless.hashing import SEED, xxhash64
-from skewless.histogram import Histogram
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.core.hashing import SEED, xxhash64
 from skewless.split import CAM
 
 
@@ -97,7 +97,7 @@ def test_loads_of_expired_slides_are_taken_back() -> None:
 @pytest.mark.parametrize("slide", [1, 5, 40])
 def test_a_window_after_a_plan_holds_no_more_than_its_slides(slide: int) -> None:
     splitter = CAM(4, slide=slide, slides=2)
-    splitter.plan(Histogram(np.arange(20), np.ones(20, dtype=np.int64), total=30, tail=np.array([10, 0, 0, 0])))
+    splitter.plan(Counts(np.arange(20), np.ones(20, dtype=np.int64), total=30, tail=np.array([10, 0, 0, 0])))
     assert splitter.loads.sum() == 30
     splitter.route(np.arange(slide))
     assert splitter.loads.sum() == 30 + slide
@@ -106,7 +106,7 @@ def test_a_window_after_a_plan_holds_no_more_than_its_slides(slide: int) -> None
 
 
 def test_a_plan_leaves_each_key_whole_on_one_of_its_candidates() -> None:
-    policy = CAM(8).plan(Histogram.of(np.repeat(np.arange(20), 50)))
+    policy = CAM(8).plan(Counts.of(np.repeat(np.arange(20), 50)))
     for key in range(20):
         (lane,) = policy.lanes_of(key)
         assert lane in candidates_of(key, 8, 2)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.hashing import SEED, xxhash64
-from skewless.histogram import Histogram
+from skewless.core.counts import Counts
+from skewless.core.hashing import SEED, xxhash64
 from skewless.split import CM
 
 
@@ -98,14 +98,14 @@ def test_keys_are_balanced_even_where_tuples_are_not() -> None:
 @pytest.mark.parametrize("slide", [1, 5, 40])
 def test_a_window_after_a_plan_holds_no_more_than_its_slides(slide: int) -> None:
     splitter = CM(4, slide=slide, slides=2)
-    splitter.plan(Histogram.of(np.arange(30)))
+    splitter.plan(Counts.of(np.arange(30)))
     assert splitter.cardinalities.sum() == 30
     splitter.route(np.arange(100, 100 + 10 * slide))
     assert splitter.cardinalities.sum() == 2 * slide
 
 
 def test_a_plan_starts_from_nothing() -> None:
-    seen = Histogram.of(np.random.default_rng(1).zipf(1.3, 5_000))
+    seen = Counts.of(np.random.default_rng(1).zipf(1.3, 5_000))
     used, fresh = CM(6, slide=100), CM(6, slide=100)
     used.route(np.arange(1_234))
     assert used.plan(seen) == fresh.plan(seen)

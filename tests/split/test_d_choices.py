@@ -8,9 +8,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
-from skewless.hashing import SEED, xxhash64
-from skewless.histogram import Histogram
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.core.hashing import SEED, xxhash64
 from skewless.split import DChoices
 from skewless.split.d_choices import TOLERANCE, choices_needed
 
@@ -115,7 +115,7 @@ def test_a_hotter_key_needs_no_fewer_choices() -> None:
 
 
 def test_a_plan_finds_d_from_the_histogram() -> None:
-    seen = Histogram(np.array([7, 8]), np.array([1_500, 900]), total=10_000)
+    seen = Counts(np.array([7, 8]), np.array([1_500, 900]), total=10_000)
     splitter = DChoices(16)
     policy = splitter.plan(seen)
     assert splitter.choices == fewest_choices([0.15, 0.09], 16)

@@ -9,9 +9,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
-from skewless.histogram import Histogram
-from skewless.home import homes
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.core.home import homes
 from skewless.split import DAGreedy
 
 
@@ -112,7 +112,7 @@ def test_a_key_that_fits_a_worker_is_not_split() -> None:
 
 def test_a_plan_starts_from_the_tail() -> None:
     tail = np.array([0, 900, 900, 900])
-    policy = DAGreedy(4).plan(Histogram(np.array([7]), np.array([900]), total=3_600, tail=tail))
+    policy = DAGreedy(4).plan(Counts(np.array([7]), np.array([900]), total=3_600, tail=tail))
     assert policy.lanes_of(7).tolist() == [0]
 
 

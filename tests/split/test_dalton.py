@@ -10,10 +10,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewless import metrics
-from skewless.errors import SkewlessError
-from skewless.histogram import Histogram
-from skewless.home import homes
-from skewless.random_bits import below, draw, gap, gap_scale
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.core.home import homes
+from skewless.core.random_bits import below, draw, gap, gap_scale
 from skewless.split import Dalton, Hash
 from skewless.split.hot import LENGTH, WINDOW
 from skewless.workload import Zipf, new_hot_keys
@@ -270,11 +270,11 @@ def test_memory_does_not_grow_with_the_stream():
 
 def test_a_plan_balances_hot_keys_around_the_tail():
     tail = np.array([3000, 1000, 1000, 1000])
-    histogram = Histogram(np.array([1, 2]), np.array([5000, 1000]), total=12_000, tail=tail)
+    seen = Counts(np.array([1, 2]), np.array([5000, 1000]), total=12_000, tail=tail)
     splitter = Dalton(4)
-    policy = splitter.plan(histogram)
+    policy = splitter.plan(seen)
     loads = tail.astype(float)
-    for key, count in zip(histogram.keys, histogram.counts, strict=True):
+    for key, count in zip(seen.keys, seen.counts, strict=True):
         for lane in policy.lanes_of(int(key)):
             loads[lane] += count / len(policy.lanes_of(int(key)))
     assert loads.max() / loads.mean() < 1.1
@@ -283,14 +283,14 @@ def test_a_plan_balances_hot_keys_around_the_tail():
 
 def test_a_plan_leaves_a_balanced_batch_alone():
     keys = np.arange(10_000)
-    assert len(Dalton(8).plan(Histogram.of(keys))) == 0
+    assert len(Dalton(8).plan(Counts.of(keys))) == 0
 
 
 def test_plans_follow_a_change_of_hot_keys():
     splitter = Dalton(16)
-    before = splitter.plan(Histogram.of(Zipf(1.5, seed=1).take(100_000)))
+    before = splitter.plan(Counts.of(Zipf(1.5, seed=1).take(100_000)))
     changed = Zipf(1.5, seed=2, hottest=500).take(100_000)
-    after = splitter.plan(Histogram.of(changed))
+    after = splitter.plan(Counts.of(changed))
     assert len(before.lanes_of(0)) > 1
     assert len(after.lanes_of(500)) > 1
     assert metrics.max_over_avg(after.route(changed), 16) < 1.15
@@ -301,7 +301,7 @@ def test_planning_between_routing_does_not_disturb_the_slides():
     splitter = Dalton(4, slide=100)
     for part in np.split(keys, 10):
         splitter.route(part)
-        splitter.plan(Histogram.of(part))
+        splitter.plan(Counts.of(part))
     assert splitter.hot.state.meta[LENGTH] == 100
     window = splitter.hot.state.meta[WINDOW]
     splitter.route(keys[:101])  # a whole slide and one tuple: the next statistics window has begun

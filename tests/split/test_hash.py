@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.histogram import Histogram
-from skewless.home import homes
+from skewless.core.counts import Counts
+from skewless.core.home import homes
 from skewless.split import Hash
 
 
@@ -17,6 +17,6 @@ def test_no_key_is_ever_split_however_hot() -> None:
 
 
 def test_a_plan_has_no_lanes() -> None:
-    policy = Hash(8).plan(Histogram(np.array([5]), np.array([900]), total=1_000))
+    policy = Hash(8).plan(Counts(np.array([5]), np.array([900]), total=1_000))
     assert len(policy) == 0
     assert policy.tail == "hash"

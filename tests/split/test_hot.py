@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
-from skewless.histogram import Histogram
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
 from skewless.split import DAGreedy
 from skewless.split.hot import (
     COUNT,
@@ -131,7 +131,7 @@ def test_the_threshold_follows_the_load_of_the_window_before() -> None:
 
 def test_a_plan_takes_the_threshold_from_its_batch() -> None:
     splitter = splitter_with_threshold_25()
-    splitter.plan(Histogram(np.array([7, 8]), np.array([250, 249]), total=1_000))
+    splitter.plan(Counts(np.array([7, 8]), np.array([250, 249]), total=1_000))
     assert splitter.hot.keys.tolist() == [7]
 
 

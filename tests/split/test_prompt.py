@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
-from skewless.histogram import Histogram
-from skewless.home import homes
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.core.home import homes
 from skewless.metrics import bci, bsi, ksr, mpi
 from skewless.sketch import FrequencyBuffer
 from skewless.split import Hash, Prompt, Shuffle
@@ -44,7 +44,7 @@ def test_blocks_are_as_even_as_shuffled_ones_and_split_far_fewer_keys(skew: floa
 @settings(max_examples=60)
 def test_a_batch_is_partitioned_exactly_as_planned(keys: list[int], blocks: int) -> None:
     stream = np.array(keys, dtype=np.int64)
-    seen = Histogram.of(stream)
+    seen = Counts.of(stream)
     plan = partition(seen.keys, seen.counts, blocks)
     routed = Prompt(blocks).partition(stream)
     assert np.bincount(routed, minlength=blocks).tolist() == plan.sizes.tolist()
@@ -64,7 +64,7 @@ def test_a_batch_follows_the_plan_of_the_batch_before(batches: int, over: int, w
     routed = Prompt(workers, slide=200).route(keys)
     assert routed[:200].tolist() == homes(keys[:200], workers).tolist()
     for start in range(200, len(keys), 200):
-        policy = Prompt(workers).plan(Histogram.of(keys[start - 200 : start]))
+        policy = Prompt(workers).plan(Counts.of(keys[start - 200 : start]))
         expected = policy.route(keys[start : start + 200], start)
         assert routed[start : start + 200].tolist() == expected.tolist()
 
@@ -104,7 +104,7 @@ def test_nearly_sorted_keys_give_the_same_sizes_within_the_cut_off(skew: float, 
     keys = zipf(skew, 10_000)
     buffer = FrequencyBuffer(10_000)
     buffer.add(keys)
-    batch, seen = buffer.finish(), Histogram.of(keys)
+    batch, seen = buffer.finish(), Counts.of(keys)
     tree, sort = partition(batch.keys, batch.counts, blocks), partition(seen.keys, seen.counts, blocks)
     cut = 10_000 // len(seen.keys)
     assert np.abs(np.sort(tree.sizes) - np.sort(sort.sizes)).max() <= cut
@@ -113,11 +113,11 @@ def test_nearly_sorted_keys_give_the_same_sizes_within_the_cut_off(skew: float, 
 def test_a_plan_accepts_a_histogram_in_any_order() -> None:
     keys, counts = np.array([5, 6, 7, 8]), np.array([10, 400, 30, 200])
     order = np.array([2, 0, 3, 1])
-    assert Prompt(4).plan(Histogram(keys, counts, 640)) == Prompt(4).plan(Histogram(keys[order], counts[order], 640))
+    assert Prompt(4).plan(Counts(keys, counts, 640)) == Prompt(4).plan(Counts(keys[order], counts[order], 640))
 
 
 def test_the_lanes_of_a_plan_are_in_proportion_to_the_fragments() -> None:
-    seen = Histogram.of(zipf(1.5, 5_000))
+    seen = Counts.of(zipf(1.5, 5_000))
     policy = Prompt(6).plan(seen)
     plan = partition(seen.keys, seen.counts, 6)
     for k in np.flatnonzero(plan.split):
@@ -140,10 +140,10 @@ def test_an_unknown_buffer_is_refused() -> None:
 def test_a_plan_evens_out_a_tail_that_is_not_even_to_within_the_cut_off() -> None:
     tail = np.array([2600, 1000, 1200, 1200])
     counts = np.array([5000] + [20] * 50)  # the cut-off is 6000 / 51
-    histogram = Histogram(np.arange(51), counts, total=12_000, tail=tail)
-    policy = Prompt(4).plan(histogram)
+    seen = Counts(np.arange(51), counts, total=12_000, tail=tail)
+    policy = Prompt(4).plan(seen)
     loads = tail.astype(float)
-    for key, count in zip(histogram.keys, histogram.counts, strict=True):
+    for key, count in zip(seen.keys, seen.counts, strict=True):
         lanes = policy.lanes_of(int(key))
         loads += np.bincount(lanes, minlength=4) * count / len(lanes)
     assert loads.max() - loads.mean() <= 6000 / 51 + 1

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from skewless import split
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 
 def test_every_name_makes_a_splitter_of_that_name() -> None:

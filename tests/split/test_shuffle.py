@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skewless.histogram import Histogram
+from skewless.core.counts import Counts
 from skewless.split import Shuffle
 
 
@@ -16,7 +16,7 @@ def test_tuples_are_dealt_in_turn_from_call_to_call(lengths: list[int], workers:
 
 
 def test_a_plan_sends_every_tuple_anywhere() -> None:
-    policy = Shuffle(5).plan(Histogram(np.array([5]), np.array([900]), total=1_000))
+    policy = Shuffle(5).plan(Counts(np.array([5]), np.array([900]), total=1_000))
     assert (policy.tail, len(policy)) == ("shuffle", 0)
     counts = np.bincount(policy.route(np.full(10_000, 5)), minlength=5)
     assert np.abs(counts / 10_000 - 0.2).max() < 0.02
@@ -25,5 +25,5 @@ def test_a_plan_sends_every_tuple_anywhere() -> None:
 def test_a_plan_does_not_disturb_the_dealing() -> None:
     splitter = Shuffle(3)
     splitter.route(np.zeros(4, dtype=np.int64))
-    splitter.plan(Histogram.of(np.zeros(4, dtype=np.int64)))
+    splitter.plan(Counts.of(np.zeros(4, dtype=np.int64)))
     assert splitter.route(np.zeros(3, dtype=np.int64)).tolist() == [1, 2, 0]

@@ -4,9 +4,9 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.hashing import SEED, xxhash64
-from skewless.histogram import Histogram
-from skewless.home import homes
+from skewless.core.counts import Counts
+from skewless.core.hashing import SEED, xxhash64
+from skewless.core.home import homes
 from skewless.split import TwoChoices
 from skewless.split.two_choices import candidate, less_loaded
 
@@ -60,7 +60,7 @@ def test_loads_are_those_since_the_start() -> None:
 
 def test_a_plan_gives_a_hot_key_its_two_workers() -> None:
     key = next(key for key in range(100) if len(set(candidates_of(key, 8))) == 2)
-    policy = TwoChoices(8).plan(Histogram(np.array([key]), np.array([900]), total=1_000))
+    policy = TwoChoices(8).plan(Counts(np.array([key]), np.array([900]), total=1_000))
     assert set(policy.lanes_of(key).tolist()) == set(candidates_of(key, 8))
 
 
@@ -69,5 +69,5 @@ def test_a_plan_starts_from_the_tail() -> None:
     home, other = candidates_of(key, 8)
     tail = np.zeros(8, dtype=np.int64)
     tail[home] = 500
-    policy = TwoChoices(8).plan(Histogram(np.array([key]), np.array([400]), total=900, tail=tail))
+    policy = TwoChoices(8).plan(Counts(np.array([key]), np.array([400]), total=900, tail=tail))
     assert policy.lanes_of(key).tolist() == [other]

@@ -7,8 +7,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.hashing import SEED, xxhash64
-from skewless.histogram import Histogram
+from skewless.core.counts import Counts
+from skewless.core.hashing import SEED, xxhash64
 from skewless.split import WChoices
 
 
@@ -53,7 +53,7 @@ def test_one_hot_key_is_dealt_evenly() -> None:
 
 
 def test_a_plan_gives_a_hot_key_all_workers_alike() -> None:
-    policy = WChoices(8).plan(Histogram(np.array([7]), np.array([8_000]), total=8_000))
+    policy = WChoices(8).plan(Counts(np.array([7]), np.array([8_000]), total=8_000))
     lanes = np.bincount(policy.lanes_of(7), minlength=8)
     assert lanes.max() - lanes.min() <= 1
 
@@ -62,5 +62,5 @@ def test_all_workers_stay_open_to_hot_keys_after_each_window_and_plan() -> None:
     splitter = WChoices(8, slide=10)
     splitter.route(np.arange(35))
     assert splitter.choices == 8
-    splitter.plan(Histogram(np.array([7]), np.array([20]), total=8_000))
+    splitter.plan(Counts(np.array([7]), np.array([20]), total=8_000))
     assert splitter.choices == 8

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.workload.linear_road import ENTRANCE, EXIT, INTERVAL, SEGMENT, LinearRoad, Reports
 
 ROAD = LinearRoad(expressways=2, vehicles=2000, accident_every=300, seed=7)

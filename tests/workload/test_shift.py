@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.workload import Shift, Zipf, new_exponents, new_hot_keys, uniform_then_zipf
 from skewless.workload.shift import spread
 

@@ -5,7 +5,7 @@ from itertools import chain
 
 import pytest
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.workload import Words
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 from skewless.aggregate.kernel import Fields, Kernel
 from skewless.aggregate.measure import Measure
 from skewless.aggregate.order import drop_nulls, objects
-from skewless.arrays import Int64Array
+from skewless.core.arrays import Int64Array
 
 
 class Collect(Measure):

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from skewless.arrays import Int64Array
+from skewless.core.arrays import Int64Array
 
 Fields: TypeAlias = tuple[np.ndarray[Any, Any], ...]
 """The state of an aggregate for many groups at once: aligned arrays, one for each number it keeps."""

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from skewless.arrays import Int64Array
+from skewless.core.arrays import Int64Array
 
 BITS = 32
 LOW = (1 << BITS) - 1

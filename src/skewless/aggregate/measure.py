@@ -9,7 +9,7 @@ from typing import ClassVar
 import pyarrow as pa
 
 from skewless.aggregate.kernel import Kernel
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 TIME = "__skewless_time"
 """In place of a column: the time of the row, in microseconds since 1970."""

@@ -13,8 +13,8 @@ import pyarrow.compute as pc
 from skewless.aggregate import limbs
 from skewless.aggregate.kernel import Fields, Kernel
 from skewless.aggregate.measure import Measure
-from skewless.arrays import Int64Array
-from skewless.errors import SkewlessError
+from skewless.core.arrays import Int64Array
+from skewless.core.errors import SkewlessError
 
 _CONTEXT = decimal.Context(prec=76)
 _EXACT_ROWS = 1 << 20  # so many limbs of 32 bits add up exactly in a double

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from skewless.aggregate.kernel import Fields, Kernel
 from skewless.aggregate.measure import TIME, Measure
-from skewless.arrays import BoolArray, Int64Array
+from skewless.core.arrays import BoolArray, Int64Array
 
 _TOP_BIT = np.int64(-(1 << 63))
 _OTHER_BITS = np.int64((1 << 63) - 1)

@@ -16,8 +16,8 @@ import pyarrow.compute as pc
 from skewless.aggregate.kernel import Fields, Kernel
 from skewless.aggregate.measure import Measure
 from skewless.aggregate.order import drop_nulls, is_ordered, is_ranked, objects, ranks, unranked
-from skewless.arrays import Int64Array
-from skewless.errors import SkewlessError
+from skewless.core.arrays import Int64Array
+from skewless.core.errors import SkewlessError
 
 
 class Distinct(Measure):

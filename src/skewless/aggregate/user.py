@@ -11,8 +11,8 @@ import pyarrow as pa
 
 from skewless.aggregate.kernel import Fields, Kernel
 from skewless.aggregate.measure import Measure
-from skewless.arrays import Int64Array
-from skewless.errors import SkewlessError
+from skewless.core.arrays import Int64Array
+from skewless.core.errors import SkewlessError
 
 GROUP = "group"
 

@@ -4,21 +4,30 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skewless.chop.changing import ChangingBatches
     from skewless.chop.cost import BatchModel, Costs
     from skewless.chop.estimate import CostEstimator
-    from skewless.chop.order import Merger, Result, disorder
+    from skewless.chop.merge import Merger, Result, disorder
     from skewless.chop.partition import ByBatch, ByPane, ByWindow, Partitioner
     from skewless.chop.ring import PaneRing
     from skewless.chop.tuner import Choice, Tuner, choose
-    from skewless.chop.windows import Marks, Windows, rows
+    from skewless.core.windows import Marks, Windows
 
+# Loaded when asked for: Spark's Python workers do without the kernels of the partitioners.
+_HOMES = {
+    "skewless.chop.cost": ["BatchModel", "Costs"],
+    "skewless.chop.estimate": ["CostEstimator"],
+    "skewless.chop.merge": ["Merger", "Result", "disorder"],
+    "skewless.chop.partition": ["ByBatch", "ByPane", "ByWindow", "Partitioner"],
+    "skewless.chop.ring": ["PaneRing"],
+    "skewless.chop.tuner": ["Choice", "Tuner", "choose"],
+    "skewless.core.windows": ["Marks", "Windows"],
+}
+_HOME = {name: home for home, names in _HOMES.items() for name in names}
 __all__ = [
     "BatchModel",
     "ByBatch",
     "ByPane",
     "ByWindow",
-    "ChangingBatches",
     "Choice",
     "CostEstimator",
     "Costs",
@@ -31,27 +40,13 @@ __all__ = [
     "Windows",
     "choose",
     "disorder",
-    "rows",
 ]
-
-# Loaded when asked for: Spark's Python workers do without the kernels of the partitioners.
-_HOMES = {
-    "changing": ["ChangingBatches"],
-    "cost": ["BatchModel", "Costs"],
-    "estimate": ["CostEstimator"],
-    "order": ["Merger", "Result", "disorder"],
-    "partition": ["ByBatch", "ByPane", "ByWindow", "Partitioner"],
-    "ring": ["PaneRing"],
-    "tuner": ["Choice", "Tuner", "choose"],
-    "windows": ["Marks", "Windows", "rows"],
-}
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'skewless.chop' has no attribute {name!r}")
-    return getattr(import_module(f"skewless.chop.{_HOME[name]}"), name)
+    return getattr(import_module(_HOME[name]), name)
 
 
 def __dir__() -> list[str]:

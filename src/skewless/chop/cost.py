@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from skewless.arrays import FloatArray
-from skewless.errors import SkewlessError
+from skewless.core.arrays import FloatArray
+from skewless.core.errors import SkewlessError
 
 
 @dataclass(frozen=True)

@@ -6,9 +6,9 @@ from itertools import combinations
 
 import numpy as np
 
-from skewless.arrays import FloatArray
 from skewless.chop.cost import Costs
-from skewless.errors import SkewlessError
+from skewless.core.arrays import FloatArray
+from skewless.core.errors import SkewlessError
 
 _RIDGE = 1e-9  # where batches look all alike, equal shares rather than none
 _WRONG = 0.1  # of the time of late batches: by so much it was misjudged, always in the same direction

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from skewless.chop.cost import BatchModel, Costs
 from skewless.chop.tuner import choose
-from skewless.chop.windows import Windows
+from skewless.core.windows import Windows
 
 COSTS = Costs(update=3e-9, open_close=60e-6, other=300e-9)
 """About those of a median over pandas frames, on one core."""

@@ -10,10 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from skewless.arrays import BoolArray, Int, Int32Array, Int64Array
-from skewless.chop.windows import Windows, as_times
-from skewless.errors import SkewlessError
-from skewless.kernel import inner, lean_kernel
+from skewless.core.arrays import BoolArray, Int, Int32Array, Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.kernel import inner, lean_kernel
+from skewless.core.windows import Windows, as_times
 
 
 @dataclass(frozen=True)

@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skewless.arrays import BoolArray, Int32Array, Int64Array
-from skewless.chop.deal import Dealer
-from skewless.chop.windows import Windows
-from skewless.errors import SkewlessError
+from skewless.chop.assignment import Assignment
+from skewless.core.arrays import BoolArray, Int32Array, Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.windows import Windows
 
 
 @dataclass(frozen=True)
@@ -163,7 +163,7 @@ class PaneRing:
 
 
 @dataclass(frozen=True)
-class PaneDeal(Dealer):
+class PaneAssignment(Assignment):
     """Panes dealt as the ring says, each key starting at another worker.
 
     Parameters

@@ -6,10 +6,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skewless.arrays import FloatArray
 from skewless.chop.cost import BatchModel
 from skewless.chop.estimate import CostEstimator
-from skewless.errors import SkewlessError
+from skewless.core.arrays import FloatArray
+from skewless.core.errors import SkewlessError
 
 MOST = 1000  # windows in a batch
 NEARLY = 0.02  # a throughput this close to the best is as good, and a smaller batch is sooner done

@@ -11,7 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from skewless.hashing import xxhash64
+from skewless.core.hashing import xxhash64
 from skewless.workload import Shift, new_hot_keys
 
 SECTIONS = ("news", "shoes", "games", "music", "books", "toys", "maps", "films")

@@ -13,10 +13,10 @@ import pyarrow.dataset as ds
 from pyspark.sql import SparkSession
 
 from skewless import split
+from skewless.core.counts import Counts
 from skewless.demo.clicks import Clicks, hash_of, name_of
 from skewless.demo.measured import Comparison, Run
 from skewless.demo.query import WORKERS, Query
-from skewless.histogram import Histogram
 
 Shown = Callable[[str], AbstractContextManager[Callable[[Run], None]]]
 """Given a strategy, shows its run for as long as it lasts."""
@@ -47,7 +47,7 @@ def compare(spark: SparkSession, clicks: Clicks, folder: Path, shown: Shown) -> 
 def warm_up() -> None:
     """Compile what learning needs, or load it from disk: it would take longer than a micro-batch."""
     pages = [hash_of(name_of(page)) for page in range(WORKERS)]
-    split.make("dalton", WORKERS).plan(Histogram.of(np.array(pages, dtype=np.int64)))
+    split.make("dalton", WORKERS).plan(Counts.of(np.array(pages, dtype=np.int64)))
 
 
 def _run(query: Query, strategy: str, shown: Shown) -> tuple[Run, pa.Table]:

@@ -20,10 +20,10 @@ from pyspark.sql.streaming.query import StreamingQuery
 
 from skewless.aggregate import count
 from skewless.aggregate import sum as total
+from skewless.api.keyed import KeyedStream, keyed
+from skewless.core.policy import Policy
 from skewless.demo.clicks import Clicks, hash_of
 from skewless.demo.measured import Batch, HotPage, Run
-from skewless.policy import Policy
-from skewless.stream import KeyedStream, keyed
 
 SIZE, SLIDE, WATERMARK = "120 seconds", "1 second", "5 seconds"
 WORKERS = 4

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 _EXAMPLE = "write a name and a type for each column, such as 'ts timestamp, page string'"
 # What is quoted is one piece, whatever brackets and commas are in it.

@@ -10,7 +10,7 @@ from typing import Literal, TypeAlias
 
 from skewless import aggregate
 from skewless.aggregate import Measure
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 Value: TypeAlias = str | float | bool
 """Of an argument: the name of a column, a number, or true or false."""
@@ -92,7 +92,7 @@ def parse(text: str) -> Call:
     >>> parse("summ(price)")
     Traceback (most recent call last):
         ...
-    skewless.errors.SkewlessError: there is no aggregate summ; did you mean sum?
+    skewless.core.errors.SkewlessError: there is no aggregate summ; did you mean sum?
     """
     tokens = _tokens(text)
     kind, function = next(tokens)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from skewless import split
-from skewless.errors import SkewlessError
-from skewless.interval import microseconds
+from skewless.core.errors import SkewlessError
+from skewless.core.interval import microseconds
 from skewless.job import ddl, expression, toml
 from skewless.job.expression import Call, nearest
 from skewless.job.section import Section
@@ -22,7 +22,7 @@ FILES = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
 FORGETFUL = ("console", "memory", "noop")
 """Sinks that keep nothing which a restarted query could go on from."""
 STRATEGIES = ("auto", "local", "spark", *split.NAMES)
-"""Those of `skewless.stream`, which cannot be asked before Spark is loaded."""
+"""Those of `skewless.api.keyed`, which cannot be asked before Spark is loaded."""
 SECTIONS = ("spark", "source", "key", "window", "aggregates", "sink", "trigger")
 _EXAMPLES = {
     "source": 'format = "parquet"',

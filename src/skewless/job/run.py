@@ -25,10 +25,10 @@ from pyspark.sql.streaming.listener import (
 from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
+from skewless.api.keyed import KeyedStream, keyed
 from skewless.job.file import Job, Sink, Trigger
 from skewless.job.progress import Progress
 from skewless.spark.session import configure, session
-from skewless.stream import KeyedStream, keyed
 
 
 class JobFailed(Exception):  # noqa: N818 - what happened, as the caller reads it

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any, TypeVar
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.job.expression import nearest
 from skewless.job.toml import Document
 

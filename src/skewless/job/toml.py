@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 if sys.version_info >= (3, 11):
     import tomllib

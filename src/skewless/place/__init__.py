@@ -5,35 +5,36 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from skewless.errors import SkewlessError
-from skewless.place.base import Frequencies, Placer
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.place.autoflow import AutoFlow
+from skewless.place.base import Placer
 from skewless.place.consistent import Consistent
 from skewless.place.even import Even
+from skewless.place.fading import FadingCounts
 from skewless.place.function import PartitioningFunction
 from skewless.place.placement import Move, Placement, moves
 from skewless.place.readj import Readj
-from skewless.place.recent import Recent
 from skewless.place.redist import Redist
 from skewless.place.resources import Resources, Tolerance
 from skewless.place.scan import Scan
-from skewless.place.slots import Slots
 from skewless.place.uniform import Uniform
 
 __all__ = [
     "NAMES",
+    "AutoFlow",
     "Consistent",
+    "Counts",
     "Even",
-    "Frequencies",
+    "FadingCounts",
     "Move",
     "PartitioningFunction",
     "Placement",
     "Placer",
     "Readj",
-    "Recent",
     "Redist",
     "Resources",
     "Scan",
-    "Slots",
     "Tolerance",
     "Uniform",
     "make",
@@ -41,7 +42,7 @@ __all__ = [
 ]
 
 _CLASSES: dict[str, type[Placer]] = {
-    each.name: each for each in (Uniform, Consistent, Scan, Redist, Readj, Slots, Even)
+    each.name: each for each in (Uniform, Consistent, Scan, Redist, Readj, AutoFlow, Even)
 }
 NAMES = tuple(_CLASSES)
 _ALSO = {"hash": "uniform"}
@@ -55,7 +56,7 @@ def make(name: str, **options: Any) -> Placer:
     >>> make("readjust")
     Traceback (most recent call last):
         ...
-    skewless.errors.SkewlessError: no placer 'readjust'; there are uniform, consistent, scan, redist, readj, slots, even
+    skewless.core.errors.SkewlessError: no placer 'readjust'; there are uniform, consistent, scan, redist, readj, autoflow, even
     """
     kind = _CLASSES.get(_ALSO.get(name, name))
     if kind is None:

@@ -15,8 +15,8 @@ from math import log1p
 
 import numpy as np
 
-from skewless.arrays import FloatArray, Int32Array
-from skewless.errors import SkewlessError
+from skewless.core.arrays import FloatArray, Int32Array
+from skewless.core.errors import SkewlessError
 from skewless.place.resources import Resources, Tolerance, beta
 from skewless.place.threshold import theta
 

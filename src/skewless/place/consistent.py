@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import FloatArray, Int32Array, Int64Array
-from skewless.errors import SkewlessError
-from skewless.place.base import NO_KEYS, NO_OWNERS, SLOTS, Frequencies
+from skewless.core.arrays import FloatArray, Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.core.ring import Ring
+from skewless.place.base import NO_KEYS, NO_OWNERS, SLOTS
 from skewless.place.function import Constructor, PartitioningFunction
 from skewless.place.placement import Placement
-from skewless.ring import Ring
 
 
 class Consistent(Constructor):
@@ -24,7 +25,7 @@ class Consistent(Constructor):
 
     Examples
     --------
-    >>> seen, placer = Frequencies(np.array([7]), np.array([50]), total=100), Consistent(slots=1000)
+    >>> seen, placer = Counts(np.array([7]), np.array([50]), total=100), Consistent(slots=1000)
     >>> ten = placer.place(seen, None, workers=10)
     >>> eleven = placer.place(seen, ten, workers=11)
     >>> np.unique(eleven.tail[ten.tail != eleven.tail])
@@ -55,6 +56,6 @@ class Consistent(Constructor):
         return PartitioningFunction(channels, ring=Ring(channels, self.replicas))
 
     def _place(
-        self, frequencies: Frequencies, previous: Placement | None, workers: int
+        self, seen: Counts, previous: Placement | None, workers: int
     ) -> tuple[Int32Array, Int64Array, Int32Array]:
         return Ring(workers, self.replicas).route(np.arange(self.slots)), NO_KEYS, NO_OWNERS

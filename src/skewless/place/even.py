@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import FloatArray, Int32Array, Int64Array
-from skewless.errors import SkewlessError
-from skewless.place.base import SLOTS, Frequencies, Placer
+from skewless.core.arrays import FloatArray, Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.place.autoflow import rehome
+from skewless.place.base import SLOTS, Placer
 from skewless.place.placement import Placement
-from skewless.place.slots import rehome
 
 
 class Even(Placer):
-    """Levels the loads with few moves: what `Slots` does in a round, repeated, and with hot keys told apart.
+    """Levels the loads with few moves: what `AutoFlow` does in a round, repeated, and with hot keys told apart.
 
     Gedik's functions move hot keys and leave the rest to a hash; AutoFlow moves slots and leaves a hot key in its own.
     This does both: a key of at least `hot` of a worker's fair share gets a slot of its own, and keeps it until it is
@@ -22,7 +23,7 @@ class Even(Placer):
     Parameters
     ----------
     slots
-        Slots that the other keys share by their hash.
+        AutoFlow that the other keys share by their hash.
     hot
         Part of a worker's fair share from which a key has a slot of its own.
     tolerance
@@ -30,8 +31,8 @@ class Even(Placer):
 
     Examples
     --------
-    >>> rows = Frequencies(np.array([5]), np.array([40.0]), total=100, tail=np.array([20.0, 20, 10, 10]))
-    >>> first = Even(slots=4).place(Frequencies(np.zeros(0, np.int64), np.zeros(0), 0), None, workers=2)
+    >>> rows = Counts(np.array([5]), np.array([40.0]), total=100, tail=np.array([20.0, 20, 10, 10]))
+    >>> first = Even(slots=4).place(Counts.none(), None, workers=2)
     >>> then = Even(slots=4).place(rows, first, workers=2)
     >>> loads = np.bincount(then.owners, [20, 20, 10, 10, 40])
     >>> loads
@@ -49,10 +50,10 @@ class Even(Placer):
         self.hot, self.tolerance = hot, tolerance
 
     def _place(
-        self, frequencies: Frequencies, previous: Placement | None, workers: int
+        self, seen: Counts, previous: Placement | None, workers: int
     ) -> tuple[Int32Array, Int64Array, Int32Array]:
-        keys, counts = self._tracked(frequencies, previous, workers)
-        loads = np.maximum(frequencies.by_slot(self.slots) - np.bincount(keys % self.slots, counts, self.slots), 0)
+        keys, counts = self._tracked(seen, previous, workers)
+        loads = np.maximum(seen.by_slot(self.slots) - np.bincount(keys % self.slots, counts, self.slots), 0)
         if previous is None:
             tail = (np.arange(self.slots) % workers).astype(np.int32)
             own = tail[keys % self.slots]
@@ -63,16 +64,16 @@ class Even(Placer):
         return owners[: self.slots], keys, owners[self.slots :]
 
     def _tracked(
-        self, frequencies: Frequencies, previous: Placement | None, workers: int
+        self, seen: Counts, previous: Placement | None, workers: int
     ) -> tuple[Int64Array, FloatArray]:
         """The keys with slots of their own, and their rows."""
-        least = self.hot * frequencies.total / workers
-        had = np.isin(frequencies.hashes, previous.keys) if previous is not None else np.zeros(0, bool)
-        counts = np.asarray(frequencies.counts, np.float64)
+        least = self.hot * seen.total / workers
+        had = np.isin(seen.keys, previous.keys) if previous is not None else np.zeros(0, bool)
+        counts = np.asarray(seen.counts, np.float64)
         kept = counts >= least
         if previous is not None:
             kept |= had & (counts >= least / 2)
-        return frequencies.hashes[kept], counts[kept]
+        return seen.keys[kept], counts[kept]
 
 
 def level(owners: Int32Array, loads: FloatArray, workers: int, tolerance: float) -> None:

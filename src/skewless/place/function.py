@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from skewless.arrays import FloatArray, Int32Array, Int64Array
-from skewless.home import homes
+from skewless.core.arrays import FloatArray, Int32Array, Int64Array
+from skewless.core.home import homes
+from skewless.core.ring import Ring
 from skewless.place.base import NO_KEYS, NO_OWNERS, Placer
-from skewless.ring import Ring
 
 
 @dataclass(frozen=True, eq=False)

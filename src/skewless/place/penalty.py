@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import Float, FloatArray, Int, Int64Array
-from skewless.kernel import inner
+from skewless.core.arrays import Float, FloatArray, Int, Int64Array
+from skewless.core.kernel import inner
 
 UTILITIES = ("A", "APM", "APLM", "ATM", "ATLM")
 RANKS = 3  # extremes kept: two may belong to the channels that change

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
-from skewless.arrays import Int32Array, Int64Array
-from skewless.errors import SkewlessError
-from skewless.hashing import SEED, pmod, xxhash64_long
-from skewless.kernel import lean_kernel
+from skewless.core.arrays import Int32Array, Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.hashing import SEED, pmod, xxhash64_long
+from skewless.core.kernel import lean_kernel
 
 FORMAT = 1  # of the JSON
 _FIELDS = ("format", "version", "workers", "tail", "keys", "own")
@@ -252,7 +252,7 @@ def _as_hashes(hashes: Int64Array) -> Int64Array:
     if hashes.ndim != 1 or not np.can_cast(hashes.dtype, np.int64):
         raise SkewlessError(
             f"hashes are {hashes.dtype} of shape {hashes.shape}; give one flat array of int64, such as "
-            "skewless.hashing.xxhash64(column) makes of any column"
+            "skewless.core.hashing.xxhash64(column) makes of any column"
         )
     return np.ascontiguousarray(hashes, np.int64)
 

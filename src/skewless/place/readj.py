@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import BoolArray, Float, FloatArray, Int, Int32Array, Int64Array
-from skewless.errors import SkewlessError
-from skewless.kernel import inner, lean_kernel
+from skewless.core.arrays import BoolArray, Float, FloatArray, Int, Int32Array, Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.kernel import inner, lean_kernel
 from skewless.place.base import SLOTS
-from skewless.place.hybrid import Hybrid, Problem
 from skewless.place.penalty import NOBODY, UTILITIES, rank, rho, rho_now, utility
 from skewless.place.resources import Resources, Tolerance
+from skewless.place.tracking import Problem, TrackingPlacer
 
 LEAST_GAIN = 1e-12  # of the balance penalty, in parts of it: less is rounding
 
 
-class Readj(Hybrid):
+class Readj(TrackingPlacer):
     """Starts from where the tracked keys are, and moves one or swaps two for as long as that improves the balance.
 
     Of all moves and swaps that lower the balance penalty, the one goes next that gains most utility for the volume
@@ -32,14 +32,14 @@ class Readj(Hybrid):
     Parameters
     ----------
     slots, replicas, resources, alpha, sigma, utility
-        See `Hybrid`.
+        See `TrackingPlacer`.
     most_moves
         How often one key may be moved or swapped.
 
     Examples
     --------
-    >>> from skewless.place import Frequencies
-    >>> seen = Frequencies(np.array([11, 12, 13, 14]), np.array([40, 30, 20, 10]), total=100)
+    >>> from skewless.place import Counts
+    >>> seen = Counts(np.array([11, 12, 13, 14]), np.array([40, 30, 20, 10]), total=100)
     >>> placer = Readj()
     >>> two = placer.place(seen, None, workers=2)
     >>> np.bincount(two.own, seen.counts)

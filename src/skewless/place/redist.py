@@ -4,24 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import Float, FloatArray, Int, Int32Array, Int64Array
-from skewless.kernel import lean_kernel
-from skewless.place.hybrid import Hybrid, Problem
+from skewless.core.arrays import Float, FloatArray, Int, Int32Array, Int64Array
+from skewless.core.kernel import lean_kernel
 from skewless.place.penalty import NOBODY, UTILITIES, rank, rho, utility
+from skewless.place.tracking import Problem, TrackingPlacer
 
 
-class Redist(Hybrid):
+class Redist(TrackingPlacer):
     """Places the tracked keys in no fixed order: of all keys left and all workers, the best utility per row goes next.
 
     Frequent keys tend to come early, as in scan, but one that does no good yet may wait. Ties go as in scan. R keys on
     N workers take R^2 N / 2 steps.
 
-    For the parameters see `Hybrid`.
+    For the parameters see `TrackingPlacer`.
 
     Examples
     --------
-    >>> from skewless.place import Frequencies
-    >>> seen = Frequencies(np.array([11, 12, 13]), np.array([50, 30, 20]), total=100)
+    >>> from skewless.place import Counts
+    >>> seen = Counts(np.array([11, 12, 13]), np.array([50, 30, 20]), total=100)
     >>> placement = Redist().place(seen, None, workers=2)
     >>> np.bincount(placement.own, seen.counts)
     array([50., 50.])

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skewless.arrays import FloatArray
-from skewless.errors import SkewlessError
+from skewless.core.arrays import FloatArray
+from skewless.core.errors import SkewlessError
 
 DEGREES = {"C": 0, "L": 1, "Q": 2}  # beta(x) = x^degree: constant, linear, quadratic
 KINDS = ("state", "computation", "communication")

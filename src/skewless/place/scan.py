@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import Float, FloatArray, Int, Int32Array, Int64Array
-from skewless.kernel import lean_kernel
-from skewless.place.hybrid import Hybrid, Problem
+from skewless.core.arrays import Float, FloatArray, Int, Int32Array, Int64Array
+from skewless.core.kernel import lean_kernel
 from skewless.place.penalty import NOBODY, UTILITIES, rank, rho, utility
+from skewless.place.tracking import Problem, TrackingPlacer
 
 
-class Scan(Hybrid):
+class Scan(TrackingPlacer):
     """Places the tracked keys in falling order of frequency, each on the worker of the best utility.
 
     Of several equally good workers, the one that has the key's state already wins, then the one with the least load.
@@ -20,12 +20,12 @@ class Scan(Hybrid):
 
     With the penalties kept up, R keys on N workers take R N steps after the keys are sorted.
 
-    For the parameters see `Hybrid`.
+    For the parameters see `TrackingPlacer`.
 
     Examples
     --------
-    >>> from skewless.place import Frequencies
-    >>> seen = Frequencies(np.array([11, 12, 13, 14]), np.array([40, 30, 20, 10]), total=100)
+    >>> from skewless.place import Counts
+    >>> seen = Counts(np.array([11, 12, 13, 14]), np.array([40, 30, 20, 10]), total=100)
     >>> placement = Scan().place(seen, None, workers=2)
     >>> placement.keys, placement.own
     (array([11, 12, 13, 14]), array([0, 1, 1, 0], dtype=int32))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import BoolArray, FloatArray
-from skewless.errors import SkewlessError
+from skewless.core.arrays import BoolArray, FloatArray
+from skewless.core.errors import SkewlessError
 from skewless.place.resources import Resources, Tolerance, beta
 
 

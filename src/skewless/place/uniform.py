@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import FloatArray, Int32Array, Int64Array
-from skewless.place.base import NO_KEYS, NO_OWNERS, Frequencies
+from skewless.core.arrays import FloatArray, Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.place.base import NO_KEYS, NO_OWNERS
 from skewless.place.function import Constructor, PartitioningFunction
 from skewless.place.placement import Placement
 
@@ -20,7 +21,7 @@ class Uniform(Constructor):
 
     Examples
     --------
-    >>> seen = Frequencies(np.array([7]), np.array([50]), total=100)
+    >>> seen = Counts(np.array([7]), np.array([50]), total=100)
     >>> Uniform(slots=6).place(seen, None, workers=4).tail
     array([0, 1, 2, 3, 0, 1], dtype=int32)
     """
@@ -39,6 +40,6 @@ class Uniform(Constructor):
         return PartitioningFunction(channels)
 
     def _place(
-        self, frequencies: Frequencies, previous: Placement | None, workers: int
+        self, seen: Counts, previous: Placement | None, workers: int
     ) -> tuple[Int32Array, Int64Array, Int32Array]:
         return (np.arange(self.slots) % workers).astype(np.int32), NO_KEYS, NO_OWNERS

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 if TYPE_CHECKING:
     import pyarrow as pa

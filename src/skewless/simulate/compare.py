@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from skewless import split
-from skewless.arrays import Int64Array
-from skewless.errors import SkewlessError
+from skewless.core.arrays import Int64Array
+from skewless.core.errors import SkewlessError
 from skewless.simulate.replay import Replay, replay
 from skewless.simulate.source import Stream
 from skewless.simulate.verdict import Verdict, choose, split_per_key

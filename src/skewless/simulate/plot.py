@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.simulate.compare import Comparison
 from skewless.simulate.replay import Replay
 

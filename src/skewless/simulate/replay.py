@@ -11,8 +11,8 @@ from typing import Protocol
 import numpy as np
 
 from skewless import metrics
-from skewless.arrays import FloatArray, Int32Array, Int64Array
-from skewless.errors import SkewlessError
+from skewless.core.arrays import FloatArray, Int32Array, Int64Array
+from skewless.core.errors import SkewlessError
 
 
 class Router(Protocol):

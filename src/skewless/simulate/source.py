@@ -12,9 +12,9 @@ from typing import IO
 
 import numpy as np
 
-from skewless.arrays import Int64Array
-from skewless.errors import SkewlessError
-from skewless.hashing import xxhash64
+from skewless.core.arrays import Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.hashing import xxhash64
 from skewless.simulate.columns import read_columns
 from skewless.workload import Zipf
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.simulate.replay import Replay
 
 FAIR = 1.1

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 
 import numpy as np
 
-from skewless.arrays import Int64Array
+from skewless.core.arrays import Int64Array
 
 
 class Sketch(ABC):

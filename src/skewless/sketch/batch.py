@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skewless.arrays import Int64Array
-from skewless.kernel import lean_kernel
+from skewless.core.arrays import Int64Array
+from skewless.core.kernel import lean_kernel
 from skewless.sketch.keys import as_keys
-from skewless.sketch.slots import HELD, KEY, SMALLEST, find, grown
+from skewless.sketch.open_addressing import HELD, KEY, SMALLEST, find, grown
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skewless.arrays import Int64Array
-from skewless.errors import SkewlessError
-from skewless.kernel import inner, lean_kernel
+from skewless.core.arrays import Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.kernel import inner, lean_kernel
 from skewless.sketch import count_tree
 from skewless.sketch.batch import Batch, gather
 from skewless.sketch.keys import as_keys
-from skewless.sketch.slots import HELD, KEY, find, grown
+from skewless.sketch.open_addressing import HELD, KEY, find, grown
 
 # What the hash table has of a key.
 COUNT, IN_TREE, LEFT, UPDATED_AT, F_STEP, T_STEP = 0, 1, 2, 3, 4, 5

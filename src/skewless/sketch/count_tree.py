@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import Int64Array
-from skewless.errors import SkewlessError
-from skewless.kernel import inner, kernel, lean_kernel
+from skewless.core.arrays import Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.kernel import inner, kernel, lean_kernel
 from skewless.sketch.keys import key_hash
 
 KEY, COUNT, PRIORITY, LEFT, RIGHT = 0, 1, 2, 3, 4

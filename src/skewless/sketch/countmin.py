@@ -6,12 +6,12 @@ import math
 
 import numpy as np
 
-from skewless.arrays import Int64Array
-from skewless.errors import SkewlessError
-from skewless.kernel import inner, lean_kernel
+from skewless.core.arrays import Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.kernel import inner, lean_kernel
 from skewless.sketch.base import Sketch, with_share
 from skewless.sketch.keys import as_keys, key_hash
-from skewless.sketch.slots import HELD, KEY, find
+from skewless.sketch.open_addressing import HELD, KEY, find
 
 MANY = int(np.iinfo(np.int64).max)  # more keys than the counters can tell
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import Int64Array
-from skewless.kernel import lean_kernel
+from skewless.core.arrays import Int64Array
+from skewless.core.kernel import lean_kernel
 from skewless.sketch.base import with_share
 from skewless.sketch.keys import as_keys, key_hash
 from skewless.sketch.table import (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from skewless.arrays import Int64Array
-from skewless.errors import SkewlessError
-from skewless.hashing import SEED, xxhash64_long
-from skewless.kernel import inner
+from skewless.core.arrays import Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.hashing import SEED, xxhash64_long
+from skewless.core.kernel import inner
 
 
 def as_keys(keys: npt.ArrayLike) -> Int64Array:
@@ -18,7 +18,7 @@ def as_keys(keys: npt.ArrayLike) -> Int64Array:
     array([1, 2])
     >>> as_keys([1.5])
     Traceback (most recent call last):
-    skewless.errors.SkewlessError: keys are float64: give integers, or hash them to such first
+    skewless.core.errors.SkewlessError: keys are float64: give integers, or hash them to such first
     """
     given = np.asarray(keys)
     if given.ndim != 1:

@@ -6,12 +6,12 @@ from math import ceil
 
 import numpy as np
 
-from skewless.arrays import Int64Array
-from skewless.errors import SkewlessError
-from skewless.kernel import lean_kernel
+from skewless.core.arrays import Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.kernel import lean_kernel
 from skewless.sketch.base import Sketch, most_frequent_first
 from skewless.sketch.keys import as_keys
-from skewless.sketch.slots import HELD, KEY, SMALLEST, find, grown
+from skewless.sketch.open_addressing import HELD, KEY, SMALLEST, find, grown
 
 COUNT, ERROR = HELD, 2  # a key is held while its count is not 0
 

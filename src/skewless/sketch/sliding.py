@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Callable
 
-from skewless.arrays import Int64Array
-from skewless.errors import SkewlessError
+from skewless.core.arrays import Int64Array
+from skewless.core.errors import SkewlessError
 from skewless.sketch.base import Sketch
 from skewless.sketch.keys import as_keys
 from skewless.sketch.lossy import LossyCounts

@@ -6,9 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skewless.arrays import Int64Array
-from skewless.errors import SkewlessError
-from skewless.kernel import inner, lean_kernel
+from skewless.core.arrays import Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.kernel import inner, lean_kernel
 from skewless.sketch.base import with_share
 from skewless.sketch.countmin import cells_add, cells_clear, cells_distinct, cells_find_all, new_cells
 from skewless.sketch.keys import as_keys, key_hash

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import Int64Array
-from skewless.kernel import inner, lean_kernel
+from skewless.core.arrays import Int64Array
+from skewless.core.kernel import inner, lean_kernel
 from skewless.sketch.keys import key_hash
 
 SMALLEST = 1 << 10

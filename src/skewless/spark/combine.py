@@ -10,11 +10,11 @@ import numpy as np
 import pyarrow as pa
 from pyspark import TaskContext
 
-from skewless.arrays import Int64Array
-from skewless.panes import Layout
-from skewless.panes.partials import Partials
-from skewless.state import blob
-from skewless.state.join import joined
+from skewless.core import blob
+from skewless.core.arrays import Int64Array
+from skewless.core.tables import joined
+from skewless.operators.panes import Layout
+from skewless.operators.panes.partials import Partials
 
 SCHEMA = "owner int, states binary, worker int, rows long"
 """A row for each owner: the value that Spark shuffles to it and its partial states. The first row of a worker also has

@@ -10,11 +10,11 @@ from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from skewless.chop.delivery import Order, Report
-from skewless.chop.outlet import Deliver, Outlet
-from skewless.errors import SkewlessError
-from skewless.interval import microseconds
-from skewless.spark.plan import SLIDE
+from skewless.control.delivery import Order, Report
+from skewless.control.outlet import Deliver, Outlet
+from skewless.core.errors import SkewlessError
+from skewless.core.interval import microseconds
+from skewless.spark.aggregate import SLIDE
 from skewless.spark.route import column
 
 _TIMES = T.TimestampType | T.TimestampNTZType

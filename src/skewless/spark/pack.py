@@ -9,10 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from skewless.arrays import Int32Array, Int64Array
-from skewless.keep.location import Control, Location
+from skewless.control.location import Control, Location
+from skewless.core import blob
+from skewless.core.arrays import Int32Array, Int64Array
 from skewless.spark.combine import larger
-from skewless.state import blob
 
 SCHEMA = "owner int, control long, rows binary, counts array<long>"
 """A row for each worker: the value that Spark shuffles to it, the control of the micro-batch, and its rows. One of the

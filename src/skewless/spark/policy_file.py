@@ -17,8 +17,8 @@ import pyarrow as pa
 import pyarrow.fs
 from pyspark.sql import DataFrame, SparkSession
 
-from skewless.errors import SkewlessError
-from skewless.policy import Policy
+from skewless.core.errors import SkewlessError
+from skewless.core.policy import Policy
 
 SCHEMA = "key long, lanes array<int>, version long"
 LENGTH = 1 << 18  # bytes

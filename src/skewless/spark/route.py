@@ -8,11 +8,11 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from skewless.arrays import Int64Array
-from skewless.errors import SkewlessError
-from skewless.hashing import SEED
+from skewless.core.arrays import Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.hashing import SEED
+from skewless.core.policy import Policy
 from skewless.place import Placement
-from skewless.policy import Policy
 
 KEY = "__skewless_key"  # the hash of a row's key columns
 WORKER = "__skewless_worker"
@@ -37,7 +37,7 @@ def with_key(df: DataFrame, keys: Sequence[str]) -> DataFrame:
 def with_worker(df: DataFrame, policy: DataFrame, workers: int, *, shuffle: bool = False) -> DataFrame:
     """Add the worker of each row of a frame that has its `KEY`: one of the key's lanes, or its home.
 
-    The home is that of `skewless.home`: `pmod(xxhash64(key), workers)`.
+    The home is that of `skewless.core.home`: `pmod(xxhash64(key), workers)`.
     """
     lanes = policy.where("key is not null").select(F.col("key").alias(POLICY_KEY), F.col("lanes").alias(LANES))
     joined = df.join(F.broadcast(lanes), F.col(KEY) == F.col(POLICY_KEY), "left")

@@ -8,7 +8,7 @@ import warnings
 
 from pyspark.sql import SparkSession
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 PROVIDER = "spark.sql.streaming.stateStore.providerClass"
 ROCKSDB = "org.apache.spark.sql.execution.streaming.state.RocksDBStateStoreProvider"

@@ -5,8 +5,8 @@ from __future__ import annotations
 from pyspark import TaskContext
 from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
-from skewless.errors import SkewlessError
-from skewless.state import Store
+from skewless.core.errors import SkewlessError
+from skewless.core.store import Store
 
 _TIMER = "timer"
 

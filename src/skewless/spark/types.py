@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 from pyspark.sql import types as T
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 
 _SIMPLE: list[tuple[type[T.DataType], pa.DataType]] = [
     (T.BooleanType, pa.bool_()),

@@ -10,9 +10,9 @@ import pandas as pd
 import pyarrow as pa
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
-from skewless.panes import Layout, Owner
+from skewless.core import blob
+from skewless.operators.panes import Layout, Owner
 from skewless.spark.store import StateStore, partition_of, set_timer
-from skewless.state import blob
 
 ROWS = "rows binary"
 """What owners give where pandas could not carry the rows: blobs of them, for `Unpack`."""

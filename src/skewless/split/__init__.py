@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Any
 
-from skewless.errors import SkewlessError
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
 from skewless.split.base import Splitter
 from skewless.split.blocks import BlockPlan, allocate, partition
 from skewless.split.cam import CAM
@@ -24,6 +25,7 @@ __all__ = [
     "CM",
     "NAMES",
     "BlockPlan",
+    "Counts",
     "DAGreedy",
     "DChoices",
     "Dalton",
@@ -55,7 +57,7 @@ def make(name: str, workers: int, **options: Any) -> Splitter:
     >>> make("dolton", workers=8)
     Traceback (most recent call last):
         ...
-    skewless.errors.SkewlessError: no strategy 'dolton'; there are hash, shuffle, two-choices, d-choices, w-choices,
+    skewless.core.errors.SkewlessError: no strategy 'dolton'; there are hash, shuffle, two-choices, d-choices, w-choices,
     cam, cm, dagreedy, dalton, prompt
     """
     if name not in _CLASSES:

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import Float, FloatArray, Int, Int64Array
-from skewless.kernel import inner
+from skewless.core.arrays import Float, FloatArray, Int, Int64Array
+from skewless.core.kernel import inner
 
 ARM_BITS = 16  # the values keep 36 bits of their mantissa: about 1e-10
 ARM_MASK = (1 << ARM_BITS) - 1

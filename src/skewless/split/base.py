@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
-from skewless.arrays import Int32Array, Int64Array
-from skewless.errors import SkewlessError
-from skewless.histogram import Histogram, quanta
-from skewless.policy import Policy
+from skewless.core.arrays import Int32Array, Int64Array
+from skewless.core.counts import Counts, quanta
+from skewless.core.errors import SkewlessError
+from skewless.core.policy import Policy
 
 if TYPE_CHECKING:
     from typing_extensions import Self
@@ -67,14 +67,14 @@ class Splitter(ABC):
         self._assign(keys, _ONE, out)
         return out
 
-    def plan(self, histogram: Histogram) -> Policy:
-        """A policy for a micro-batch that looks like `histogram`, learning from one to the next.
+    def plan(self, seen: Counts) -> Policy:
+        """A policy for a micro-batch that looks like `seen`, learning from one to the next.
 
         The algorithm that routes tuples routes a short stream in which a key of count c comes as quanta of c; its lanes
         are the workers they went to. Keys of less than a quantum go home.
         """
-        quantum = max(1, histogram.total // (QUANTA * self.workers))
-        heavy = histogram.heavier_than(quantum, self.workers)
+        quantum = max(1, seen.total // (QUANTA * self.workers))
+        heavy = seen.heavier_than(quantum, self.workers)
         self._begin_batch(heavy)
         which, weights = quanta(heavy.counts, quantum)
         workers = self._assign_batch(heavy.keys[which], weights)
@@ -96,7 +96,7 @@ class Splitter(ABC):
         return out
 
     @abstractmethod
-    def _begin_batch(self, histogram: Histogram) -> None:
+    def _begin_batch(self, seen: Counts) -> None:
         """A micro-batch begins: forget the loads of the last one, put its tail where it goes."""
 
     def _policy(self, keys: Int64Array, workers: Int32Array) -> Policy:
@@ -110,7 +110,7 @@ def as_keys(keys: Int64Array) -> Int64Array:
     if keys.ndim != 1 or keys.dtype.kind not in "iu":
         raise SkewlessError(
             f"keys are {keys.dtype} of shape {keys.shape}; give one flat array of whole numbers, "
-            "such as skewless.hashing.xxhash64(column) makes of any column"
+            "such as skewless.core.hashing.xxhash64(column) makes of any column"
         )
     if keys.dtype == np.uint64:
         return np.ascontiguousarray(keys).view(np.int64)

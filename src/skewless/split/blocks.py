@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skewless.arrays import BoolArray, FloatArray, Int, Int32Array, Int64Array
-from skewless.errors import SkewlessError
-from skewless.home import homes
-from skewless.kernel import lean_kernel
+from skewless.core.arrays import BoolArray, FloatArray, Int, Int32Array, Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.home import homes
+from skewless.core.kernel import lean_kernel
 
 
 @dataclass(frozen=True, eq=False)

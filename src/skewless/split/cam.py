@@ -6,15 +6,24 @@ from typing import ClassVar
 
 import numpy as np
 
-from skewless.arrays import Int, Int32Array, Int64Array
-from skewless.histogram import Histogram
-from skewless.kernel import lean_kernel
-from skewless.split.seen import LAST, SENT, SLIDE, SeenSplitter, seen_full, seen_in_window, seen_limit, seen_row
+from skewless.core.arrays import Int, Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.kernel import lean_kernel
+from skewless.split.candidates import (
+    LAST,
+    SENT,
+    SLIDE,
+    CandidateSplitter,
+    seen_full,
+    seen_in_window,
+    seen_limit,
+    seen_row,
+)
+from skewless.split.held import LOAD, WindowState, new_window, window_clear, window_slide
 from skewless.split.two_choices import candidate
-from skewless.split.window import LOAD, WindowState, new_window, window_clear, window_slide
 
 
-class CAM(SeenSplitter):
+class CAM(CandidateSplitter):
     """Of a key's d candidates, the first that has seen it in the window, else the least loaded of them.
 
     No key is ever split within a window, so a hot key stays whole: affinity first, balance second.
@@ -22,7 +31,7 @@ class CAM(SeenSplitter):
     Parameters
     ----------
     workers, slide, slides, candidates
-        As for `SeenSplitter`.
+        As for `CandidateSplitter`.
 
     Examples
     --------
@@ -52,9 +61,9 @@ class CAM(SeenSplitter):
     def _end_slide(self) -> None:
         window_slide(*self.window)
 
-    def _begin_batch(self, histogram: Histogram) -> None:
-        super()._begin_batch(histogram)
-        window_clear(*self.window, histogram.tail_loads(self.workers))
+    def _begin_batch(self, seen: Counts) -> None:
+        super()._begin_batch(seen)
+        window_clear(*self.window, seen.tail_loads(self.workers))
 
 
 @lean_kernel

@@ -6,14 +6,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from skewless.arrays import Int, Int32Array, Int64Array
-from skewless.histogram import Histogram
-from skewless.kernel import lean_kernel
-from skewless.split.seen import (
+from skewless.core.arrays import Int, Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.kernel import lean_kernel
+from skewless.split.candidates import (
     LAST,
     SENT,
     SLIDE,
-    SeenSplitter,
+    CandidateSplitter,
     count_expiring,
     seen_full,
     seen_in_window,
@@ -23,7 +23,7 @@ from skewless.split.seen import (
 from skewless.split.two_choices import candidate
 
 
-class CM(SeenSplitter):
+class CM(CandidateSplitter):
     """Of a key's d candidates, the one that holds the fewest distinct keys in the window, the first of equals.
 
     It balances the number of keys, which is what merging costs, and not the number of tuples.
@@ -31,7 +31,7 @@ class CM(SeenSplitter):
     Parameters
     ----------
     workers, slide, slides, candidates
-        As for `SeenSplitter`.
+        As for `CandidateSplitter`.
 
     Examples
     --------
@@ -59,8 +59,8 @@ class CM(SeenSplitter):
         count_expiring(self._table, self._meta, self.workers, expiring)
         self.cardinalities -= expiring
 
-    def _begin_batch(self, histogram: Histogram) -> None:
-        super()._begin_batch(histogram)
+    def _begin_batch(self, seen: Counts) -> None:
+        super()._begin_batch(seen)
         self.cardinalities[:] = 0
 
 

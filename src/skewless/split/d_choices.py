@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from skewless.arrays import FloatArray, Int, Int32Array, Int64Array
-from skewless.histogram import Histogram
-from skewless.kernel import lean_kernel
+from skewless.core.arrays import FloatArray, Int, Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.kernel import lean_kernel
 from skewless.sketch.switch import counts_next_window
 from skewless.split.hot import (
     COUNT,
@@ -21,14 +21,14 @@ from skewless.split.hot import (
     hot_next_window,
     hot_observe,
 )
-from skewless.split.hybrid import NEVER, HybridSplitter
+from skewless.split.hot_splitter import NEVER, HotSplitter
 from skewless.split.least import least_add, least_loaded, least_reset, new_least
 from skewless.split.two_choices import candidate, less_loaded
 
 TOLERANCE = 1e-4  # the authors' epsilon: imbalance that `choices_needed` accepts
 
 
-class DChoices(HybridSplitter):
+class DChoices(HotSplitter):
     """Two choices for the tail; the least loaded of d choices for hot keys, d the fewest that can balance them.
 
     d is found anew after each statistics window from the shares of the hot keys. Where it reaches the number of
@@ -85,11 +85,11 @@ class DChoices(HybridSplitter):
         counts = rows[rows[:, UNTIL] != MISSING, COUNT]
         return choices_needed(counts / max(1, self.hot.state.meta[SEEN]), self.workers)
 
-    def _begin_batch(self, histogram: Histogram) -> None:
-        super()._begin_batch(histogram)
-        hot = histogram.counts >= self.hot.state.meta[THRESHOLD]
-        self.choices = choices_needed(histogram.counts[hot] / histogram.total, self.workers)
-        self.loads[:] = histogram.tail_loads(self.workers)
+    def _begin_batch(self, seen: Counts) -> None:
+        super()._begin_batch(seen)
+        hot = seen.counts >= self.hot.state.meta[THRESHOLD]
+        self.choices = choices_needed(seen.counts[hot] / seen.total, self.workers)
+        self.loads[:] = seen.tail_loads(self.workers)
         least_reset(self._least, self.loads)
 
 

@@ -6,24 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from skewless.arrays import Int, Int32Array, Int64Array
-from skewless.hashing import SEED, pmod, xxhash64_long
-from skewless.histogram import Histogram
-from skewless.kernel import lean_kernel
+from skewless.core.arrays import Int, Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.hashing import SEED, pmod, xxhash64_long
+from skewless.core.kernel import lean_kernel
 from skewless.sketch.switch import counts_next_window
-from skewless.split.hot import (
-    FULL,
-    LENGTH,
-    MISSING,
-    RELEASED,
-    RELEASED_ROW,
-    SEEN,
-    hot_next_window,
-    hot_observe,
-)
-from skewless.split.hybrid import NEVER, HybridSplitter
-from skewless.split.least import least_add, least_loaded, least_reset, new_least
-from skewless.split.window import (
+from skewless.split.held import (
     HEAD,
     HOLDER,
     LOAD,
@@ -36,9 +24,21 @@ from skewless.split.window import (
     window_slide,
     with_rows,
 )
+from skewless.split.hot import (
+    FULL,
+    LENGTH,
+    MISSING,
+    RELEASED,
+    RELEASED_ROW,
+    SEEN,
+    hot_next_window,
+    hot_observe,
+)
+from skewless.split.hot_splitter import NEVER, HotSplitter
+from skewless.split.least import least_add, least_loaded, least_reset, new_least
 
 
-class DAGreedy(HybridSplitter):
+class DAGreedy(HotSplitter):
     """Hashes the tail; sends each tuple of a hot key to the worker with the best score of affinity and load.
 
     The score of a worker is half its affinity, 1 if it holds the key in the window and 0 if not, less half of how far
@@ -105,9 +105,9 @@ class DAGreedy(HybridSplitter):
         window_slide(*self.window)
         least_reset(self._least, self.loads)
 
-    def _begin_batch(self, histogram: Histogram) -> None:
-        super()._begin_batch(histogram)
-        window_clear(*self.window, histogram.tail_loads(self.workers))
+    def _begin_batch(self, seen: Counts) -> None:
+        super()._begin_batch(seen)
+        window_clear(*self.window, seen.tail_loads(self.workers))
         least_reset(self._least, self.loads)
 
     def _grow_rows(self, rows: int) -> None:

@@ -6,16 +6,29 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
-from skewless.arrays import Float, FloatArray, Int, Int32Array, Int64Array
-from skewless.errors import SkewlessError
-from skewless.hashing import SEED, pmod, xxhash64_long
-from skewless.histogram import Histogram
-from skewless.kernel import inner, lean_kernel
-from skewless.policy import Policy
-from skewless.random_bits import below, draw, gap, gap_scale
+from skewless.core.arrays import Float, FloatArray, Int, Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.core.hashing import SEED, pmod, xxhash64_long
+from skewless.core.kernel import inner, lean_kernel
+from skewless.core.policy import Policy
+from skewless.core.random_bits import below, draw, gap, gap_scale
 from skewless.sketch.switch import counts_next_window
 from skewless.split.argmax import new_tree, tree_best, tree_fill, tree_get, tree_set, tree_values
 from skewless.split.base import QUANTA, check_share
+from skewless.split.held import (
+    HEAD,
+    HOLDER,
+    LOAD,
+    TOTAL,
+    WindowState,
+    new_window,
+    window_clear,
+    window_fragment,
+    window_release,
+    window_slide,
+    with_rows,
+)
 from skewless.split.hot import (
     COUNT,
     FULL,
@@ -29,20 +42,7 @@ from skewless.split.hot import (
     hot_observe,
     hot_peak,
 )
-from skewless.split.hybrid import NEVER, HybridSplitter
-from skewless.split.window import (
-    HEAD,
-    HOLDER,
-    LOAD,
-    TOTAL,
-    WindowState,
-    new_window,
-    window_clear,
-    window_fragment,
-    window_release,
-    window_slide,
-    with_rows,
-)
+from skewless.split.hot_splitter import NEVER, HotSplitter
 
 INITIAL = -2.0  # below any reward, so that a worker is tried again only where exploring has shown it to be better
 BY_SHARE = 0  # in place of a fixed limit on how far a key may be split
@@ -65,7 +65,7 @@ class Bandit(NamedTuple):
     meta: Int64Array
 
 
-class Dalton(HybridSplitter):
+class Dalton(HotSplitter):
     """Learns for each hot key which workers serve it best, while the tail goes home.
 
     Each hot key has a row of values Q, one for each worker. A tuple goes to the worker with the largest value, and the
@@ -149,10 +149,10 @@ class Dalton(HybridSplitter):
         self.window: WindowState = new_window(workers, slides, rows)
         self._tail: Int64Array = np.zeros(workers, dtype=np.int64)
 
-    def plan(self, histogram: Histogram) -> Policy:
-        """A policy for a micro-batch that looks like `histogram`; only its hot keys have lanes."""
-        fair = histogram.total / self.workers
-        return super().plan(histogram.heavier_than(self.hot.hot_at * fair, self.workers))
+    def plan(self, seen: Counts) -> Policy:
+        """A policy for a micro-batch that looks like `seen`; only its hot keys have lanes."""
+        fair = seen.total / self.workers
+        return super().plan(seen.heavier_than(self.hot.hot_at * fair, self.workers))
 
     def values(self, key: int) -> FloatArray:
         """The learned value of each worker for a hot key; empty for any other."""
@@ -176,10 +176,10 @@ class Dalton(HybridSplitter):
         state = (*self.bandit, *self.hot.state, *self.hot.counts.state, *self.window)
         return int(_route(*state, keys, weights, out))
 
-    def _begin_batch(self, histogram: Histogram) -> None:
-        super()._begin_batch(histogram)
+    def _begin_batch(self, seen: Counts) -> None:
+        super()._begin_batch(seen)
         _close_rows(self.bandit.home, *self.hot.state)
-        self._tail = histogram.tail_loads(self.workers)
+        self._tail = seen.tail_loads(self.workers)
 
     def _assign_batch(self, keys: Int64Array, weights: Int64Array) -> Int32Array:
         """Let the batch come again and again, as a stream that the window slides over, and keep the last window."""

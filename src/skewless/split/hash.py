@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from skewless.arrays import Int32Array, Int64Array
-from skewless.histogram import Histogram
-from skewless.home import fill_homes
-from skewless.policy import Policy
+from skewless.core.arrays import Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.home import fill_homes
+from skewless.core.policy import Policy
 from skewless.split.base import Splitter
 
 
@@ -27,12 +27,12 @@ class Hash(Splitter):
 
     name: ClassVar[str] = "hash"
 
-    def plan(self, histogram: Histogram) -> Policy:
+    def plan(self, seen: Counts) -> Policy:
         """No key has lanes."""
         return self._policy(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32))
 
     def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
         fill_homes(keys, self.workers, out)
 
-    def _begin_batch(self, histogram: Histogram) -> None:
+    def _begin_batch(self, seen: Counts) -> None:
         """Hashing remembers nothing."""

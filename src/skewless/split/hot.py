@@ -12,10 +12,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skewless.arrays import Float, Int, Int64Array
-from skewless.errors import SkewlessError
-from skewless.hashing import SEED, xxhash64_long
-from skewless.kernel import inner, lean_kernel
+from skewless.core.arrays import Float, Int, Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.hashing import SEED, xxhash64_long
+from skewless.core.kernel import inner, lean_kernel
 from skewless.sketch.switch import SwitchCounts, counts_add, counts_full
 
 # Columns of `rows`.

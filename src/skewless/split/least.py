@@ -8,8 +8,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.arrays import Int, Int64Array
-from skewless.kernel import inner, lean_kernel
+from skewless.core.arrays import Int, Int64Array
+from skewless.core.kernel import inner, lean_kernel
 
 WORKER_BITS = 16
 WORKER_MASK = (1 << WORKER_BITS) - 1

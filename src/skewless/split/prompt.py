@@ -1,4 +1,4 @@
-"""Prompt: a block plan for every micro-batch from its exact histogram."""
+"""Prompt: a block plan for every micro-batch from its exact seen."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from skewless.arrays import Int32Array, Int64Array
-from skewless.errors import SkewlessError
-from skewless.histogram import Histogram
-from skewless.policy import Policy
+from skewless.core.arrays import Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.core.policy import Policy
 from skewless.sketch import ExactCounts, FrequencyBuffer
 from skewless.split.base import Splitter, as_keys
 from skewless.split.blocks import BlockPlan, partition
@@ -66,17 +66,17 @@ class Prompt(Splitter):
         """Keys that the current plan splits."""
         return self._split
 
-    def plan(self, histogram: Histogram) -> Policy:
-        """The block plan of a batch with this histogram; every key told apart has its block, whatever its count."""
-        order = np.argsort(-histogram.counts, kind="stable")
-        tail = histogram.tail_loads(self.workers)
-        return self._policy_of(partition(histogram.keys[order], histogram.counts[order], self.workers, tail))
+    def plan(self, seen: Counts) -> Policy:
+        """The block plan of a batch with this seen; every key told apart has its block, whatever its count."""
+        order = np.argsort(-seen.counts, kind="stable")
+        tail = seen.tail_loads(self.workers)
+        return self._policy_of(partition(seen.keys[order], seen.counts[order], self.workers, tail))
 
     def partition(self, keys: Int64Array) -> Int32Array:
         """A block for each tuple of one whole batch (Algorithm 2)."""
         keys = as_keys(keys)
-        histogram = Histogram.of(keys)
-        plan = partition(histogram.keys, histogram.counts, self.workers)
+        seen = Counts.of(keys)
+        plan = partition(seen.keys, seen.counts, self.workers)
         by_key = np.argsort(keys, kind="stable")
         # Fragments in the order of the tuples: keys rising, the parts of a key one after the other.
         order = np.argsort(plan.keys[plan.which], kind="stable")
@@ -116,5 +116,5 @@ class Prompt(Splitter):
         self.version += 1
         return Policy.from_assignments(self.workers, plan.keys[plan.which], plan.block, plan.size, version=self.version)
 
-    def _begin_batch(self, histogram: Histogram) -> None:
+    def _begin_batch(self, seen: Counts) -> None:
         """A block plan needs nothing of the batch before."""

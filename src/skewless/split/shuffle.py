@@ -6,9 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from skewless.arrays import Int32Array, Int64Array
-from skewless.histogram import Histogram
-from skewless.policy import Policy
+from skewless.core.arrays import Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.policy import Policy
 from skewless.split.base import Splitter
 
 
@@ -29,7 +29,7 @@ class Shuffle(Splitter):
         super().__init__(workers)
         self._next = 0
 
-    def plan(self, histogram: Histogram) -> Policy:
+    def plan(self, seen: Counts) -> Policy:
         """Every tuple goes to any worker."""
         self.version += 1
         return Policy.of(self.workers, tail="shuffle", version=self.version)
@@ -38,5 +38,5 @@ class Shuffle(Splitter):
         out[:] = (np.arange(self._next, self._next + len(keys)) % self.workers).astype(np.int32)
         self._next = (self._next + len(keys)) % self.workers
 
-    def _begin_batch(self, histogram: Histogram) -> None:
+    def _begin_batch(self, seen: Counts) -> None:
         """Shuffling remembers nothing of a batch."""

@@ -6,10 +6,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from skewless.arrays import Int, Int32Array, Int64Array
-from skewless.hashing import SEED, pmod, xxhash64_long
-from skewless.histogram import Histogram
-from skewless.kernel import inner, lean_kernel
+from skewless.core.arrays import Int, Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.hashing import SEED, pmod, xxhash64_long
+from skewless.core.kernel import inner, lean_kernel
 from skewless.split.base import Splitter
 
 
@@ -39,8 +39,8 @@ class TwoChoices(Splitter):
     def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
         _route(self.loads, keys, weights, out)
 
-    def _begin_batch(self, histogram: Histogram) -> None:
-        self.loads[:] = histogram.tail_loads(self.workers)
+    def _begin_batch(self, seen: Counts) -> None:
+        self.loads[:] = seen.tail_loads(self.workers)
 
 
 @inner

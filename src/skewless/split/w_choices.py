@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from skewless.histogram import Histogram
+from skewless.core.counts import Counts
 from skewless.split.d_choices import DChoices
 
 
@@ -42,6 +42,6 @@ class WChoices(DChoices):
     def _choices(self) -> int:
         return self.workers
 
-    def _begin_batch(self, histogram: Histogram) -> None:
-        super()._begin_batch(histogram)
+    def _begin_batch(self, seen: Counts) -> None:
+        super()._begin_batch(seen)
         self.choices = self.workers

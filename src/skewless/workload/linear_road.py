@@ -7,8 +7,8 @@ from dataclasses import dataclass, fields
 
 import numpy as np
 
-from skewless.arrays import BoolArray, FloatArray, Int32Array, Int64Array
-from skewless.errors import SkewlessError
+from skewless.core.arrays import BoolArray, FloatArray, Int32Array, Int64Array
+from skewless.core.errors import SkewlessError
 
 INTERVAL = 30  # seconds between two reports of a car
 SEGMENTS = 100  # of an expressway

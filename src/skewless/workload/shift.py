@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skewless.arrays import FloatArray, Int64Array
-from skewless.errors import SkewlessError
+from skewless.core.arrays import FloatArray, Int64Array
+from skewless.core.errors import SkewlessError
 from skewless.workload.stream import Workload
 from skewless.workload.zipf import Zipf
 

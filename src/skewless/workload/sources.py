@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skewless.arrays import FloatArray, Int32Array, Int64Array
-from skewless.errors import SkewlessError
+from skewless.core.arrays import FloatArray, Int32Array, Int64Array
+from skewless.core.errors import SkewlessError
 from skewless.workload.shift import spread
 from skewless.workload.stream import uniform_blocks
 from skewless.workload.zipf import Zipf

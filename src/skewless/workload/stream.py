@@ -7,8 +7,8 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from skewless.arrays import FloatArray, Int64Array
-from skewless.errors import SkewlessError
+from skewless.core.arrays import FloatArray, Int64Array
+from skewless.core.errors import SkewlessError
 
 
 class Workload(ABC):

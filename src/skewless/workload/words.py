@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from skewless.errors import SkewlessError
+from skewless.core.errors import SkewlessError
 from skewless.workload.zipf import Zipf
 
 if TYPE_CHECKING:

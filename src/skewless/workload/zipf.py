@@ -8,9 +8,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from skewless.arrays import FloatArray, Int64Array
-from skewless.errors import SkewlessError
-from skewless.kernel import kernel
+from skewless.core.arrays import FloatArray, Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.kernel import kernel
 from skewless.workload.stream import Workload
 
 MOST_KEYS = 100_000_000  # the tables take 16 to 24 bytes a key

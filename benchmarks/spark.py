@@ -1,0 +1,91 @@
+"""Pages of results that need Spark: windows.md, place.md and chop.md under docs/results.
+
+`make bench-spark`, `make bench-place` and `make bench-chop` write them.
+
+`python -m benchmarks.spark windows skew memory` runs some parts of a page only, and prints them.
+"""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from pyspark.sql import SparkSession
+
+import skewless as sk
+from benchmarks import apply, chop, memory, migrate, place, process, skew, windows
+
+Part = tuple[str, int | None, Callable[[SparkSession, Path], list[str]]]
+"""Its title, the cores of its session (None for all), and what it measures."""
+
+
+def _without_spark(table: Callable[[], list[str]]) -> Callable[[SparkSession, Path], list[str]]:
+    """A page of its own as a part of another."""
+    return lambda _spark, _folder: [f"#{line}" if line.startswith("## ") else line for line in table()]
+
+
+PAGES: dict[str, tuple[str, str, list[Part]]] = {
+    "windows": (
+        "Windows on Spark",
+        "make bench-spark",
+        [
+            ("Sliding windows", None, windows.table),
+            ("Skew", skew.WORKERS, skew.table),
+            ("Memory", None, memory.table),
+        ],
+    ),
+    "place": (
+        "Keys that stay whole",
+        "make bench-place",
+        [
+            ("Processors in Python", None, process.table),
+            ("Moving state", migrate.WORKERS, migrate.table),
+            ("Gedik's partitioning functions", None, _without_spark(place.table)),
+        ],
+    ),
+    "chop": (
+        "Time cut, not keys",
+        "make bench-chop",
+        [
+            ("Medians on Spark", None, apply.medians),
+            ("Split on Spark", apply.SPLIT_WORKERS, apply.split),
+            ("Scale-up on Spark", apply.WORKERS[-1], apply.scale_up),
+            ("Order on Spark", None, apply.order),
+            ("Simulated", None, _without_spark(chop.table)),
+        ],
+    ),
+}
+
+
+def main() -> None:
+    """Run all parts of a page, each in a session of its own, and write it; or print the parts that are asked for."""
+    page, *wanted = sys.argv[1:] or ["windows"]
+    if page not in PAGES:
+        sys.exit(f"no page {page!r}; there are {', '.join(PAGES)}")
+    target = Path(f"docs/results/{page}.md")
+    if not target.parent.is_dir():
+        sys.exit("there is no docs/results here; run this from the top of the repository, as the Makefile does")
+    title, command, parts = PAGES[page]
+    lines = [f"# {title}", "", f"Made by `{command}`, on all cores of one machine.", ""]
+    for name, cores, part in parts:
+        if wanted and name.split()[0].lower() not in wanted:
+            continue
+        folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
+        spark = sk.session(cores, memory="6g", spark_sql_session_timeZone="UTC")
+        try:
+            lines += [f"## {name}", "", *part(spark, folder), ""]
+        finally:
+            spark.stop()
+            shutil.rmtree(folder, ignore_errors=True)
+    if wanted:
+        print("\n".join(lines))
+    else:
+        target.write_text("\n".join(lines).rstrip() + "\n")
+        print(f"written to {target}")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,173 @@
+"""Windows dealt to workers, in batches of consecutive ones, and rows to the workers that have a window of theirs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import Protocol
+
+import numpy as np
+
+from skewless.core.arrays import BoolArray, Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.windows import BEFORE_ALL, Windows
+
+_AFTER_ALL = -BEFORE_ALL
+
+
+class Assignment(Protocol):
+    """Says which worker has a window of a key."""
+
+    def worker_of(self, hashes: Int64Array, windows: Int64Array) -> Int64Array:
+        """The worker of each window of a key."""
+
+    def copies(self, hashes: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """For each copy of these rows, which row it is of and its worker."""
+
+    def batch_of(self, window: int) -> range:
+        """The windows that are dealt together with this one."""
+
+
+@dataclass(frozen=True)
+class BatchAssignment(Assignment):
+    """Which worker has a window of a key: batches of windows go to the workers in turn, each key starting elsewhere.
+
+    A row is copied once to each worker that needs it, though it may be in several of its windows.
+
+    Parameters
+    ----------
+    windows
+        Size and slide.
+    workers
+        How many there are.
+    sizes
+        Windows in a batch: from which window on, and how many. The first is from the beginning.
+
+    Examples
+    --------
+    >>> deal = BatchAssignment.of(Windows(3, 1, rows=True), workers=4, batch=2)
+    >>> deal.worker_of(np.zeros(6, np.int64), np.arange(6))
+    array([0, 0, 1, 1, 2, 2])
+    >>> deal.copies(np.zeros(4, np.int64), np.arange(4))  # row 2 is in windows 0, 1 and 2
+    (array([0, 1, 2, 2, 3, 3]), array([0, 0, 0, 1, 0, 1]))
+    """
+
+    windows: Windows
+    workers: int
+    sizes: tuple[tuple[int, int], ...]
+
+    def __post_init__(self) -> None:
+        """Check that every window is in one batch."""
+        if self.workers < 1:
+            raise SkewlessError(f"workers must be at least 1, not {self.workers}")
+        starts = [start for start, _batch in self.sizes]
+        if not starts or starts[0] != BEFORE_ALL or starts != sorted(set(starts)):
+            raise SkewlessError(f"sizes of batches start at windows {starts}; the first is from {BEFORE_ALL} on")
+        for _start, batch in self.sizes:
+            self.windows.batches(batch)
+
+    @classmethod
+    def of(cls, windows: Windows, workers: int, batch: int) -> BatchAssignment:
+        """Batches of one size."""
+        return cls(windows, workers, ((BEFORE_ALL, batch),))
+
+    @property
+    def batch(self) -> int:
+        """Windows in a batch, from the last change on."""
+        return self.sizes[-1][1]
+
+    def changed(self, batch: int, window: int) -> BatchAssignment:
+        """The same up to a window, and batches of another size from there on."""
+        return BatchAssignment(self.windows, self.workers, (*[size for size in self.sizes if size[0] < window], (window, batch)))
+
+    def from_window(self, window: int) -> BatchAssignment:
+        """The same for windows from this one on; of earlier ones nobody asks any more."""
+        first, *others = self.sizes
+        pairs = pairwise([*others, (_AFTER_ALL, 0)])
+        kept = [size for size, (end, _batch) in pairs if end > window]
+        return BatchAssignment(self.windows, self.workers, (first, *kept))
+
+    def worker_of(self, hashes: Int64Array, windows: Int64Array) -> Int64Array:
+        """The worker of each window of a key."""
+        windows = np.asarray(windows, np.int64)
+        at = np.searchsorted([start for start, _batch in self.sizes], windows, side="right") - 1
+        origins, batches = self._origins()[at], np.array([batch for _start, batch in self.sizes])[at]
+        return self._worker(hashes, origins + (windows - origins) // batches)
+
+    def next_of(self, worker: int, hashes: Int64Array, windows: Int64Array) -> Int64Array:
+        """The first window of a worker that is no earlier than each of these; for batches of one size."""
+        ((_start, batch),) = self.sizes
+        numbers = windows // batch
+        ahead = (worker - self._worker(hashes, numbers)) % self.workers
+        return np.where(ahead == 0, windows, (numbers + ahead) * batch)
+
+    def copies(self, hashes: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """For each copy of these rows, which row it is of and its worker; a row's copies come one after another."""
+        first, last = self.windows.first(times), self.windows.last(times)
+        pieces = [self._piece(i, hashes, first, last) for i in range(len(self.sizes))]
+        if len(pieces) == 1:
+            return pieces[0]
+        rows, workers = (np.concatenate(columns) for columns in zip(*pieces, strict=True))
+        both = np.unique(rows * self.workers + workers)
+        return both // self.workers, both % self.workers
+
+    def batch_of(self, window: int) -> range:
+        """The windows of the batch that holds this one."""
+        i = int(np.searchsorted([start for start, _batch in self.sizes], window, side="right")) - 1
+        origin, batch = int(self._origins()[i]), self.sizes[i][1]
+        start = origin + (window - origin) // batch * batch
+        end = self.sizes[i + 1][0] if i + 1 < len(self.sizes) else _AFTER_ALL
+        return range(start, min(start + batch, end))
+
+    def _piece(self, i: int, hashes: Int64Array, first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """The copies that go to batches of the i-th size."""
+        start, batch = self.sizes[i]
+        end = self.sizes[i + 1][0] if i + 1 < len(self.sizes) else _AFTER_ALL
+        origin = self._origins()[i]
+        first, last = np.maximum(first, start), np.minimum(last, end - 1)
+        low = origin + (first - origin) // batch
+        count = np.clip(origin + (last - origin) // batch - low + 1, 0, self.workers)
+        count[first > last] = 0
+        rows = np.repeat(np.arange(len(first)), count)
+        nth = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
+        return rows, self._worker(hashes[rows], low[rows] + nth)
+
+    def _origins(self) -> Int64Array:
+        """From where the batches of each size are counted."""
+        return np.array([0 if start == BEFORE_ALL else start for start, _batch in self.sizes], np.int64)
+
+    def _worker(self, hashes: Int64Array, numbers: Int64Array) -> Int64Array:
+        # Both are brought below the number of workers first: a hash is a whole number of 64 bits.
+        worker: Int64Array = (np.asarray(hashes, np.int64) % self.workers + numbers % self.workers) % self.workers
+        return worker
+
+
+@dataclass(frozen=True)
+class KeyAssignment(Assignment):
+    """All windows of a key to one worker.
+
+    Parameters
+    ----------
+    workers
+        How many there are.
+    """
+
+    workers: int
+
+    def worker_of(self, hashes: Int64Array, windows: Int64Array) -> Int64Array:
+        """The worker of each window of a key."""
+        return hashes % self.workers
+
+    def copies(self, hashes: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
+        """Each row once."""
+        return np.arange(len(hashes)), hashes % self.workers
+
+    def batch_of(self, window: int) -> range:
+        """The window by itself."""
+        return range(window, window + 1)
+
+
+def mine(deal: Assignment, worker: int, hashes: Int64Array, windows: Int64Array) -> BoolArray:
+    """Which windows are a worker's."""
+    own: BoolArray = deal.worker_of(hashes, windows) == worker
+    return own

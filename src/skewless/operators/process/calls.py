@@ -1,0 +1,226 @@
+"""A processor on the rows of many keys: key by key, or all at once."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from skewless.core.arrays import Int64Array
+from skewless.core.errors import SkewlessError
+from skewless.core.values import array
+from skewless.operators.process.processor import Key, Processor, Row, Rows, SlotProcessor, State
+
+TIME = pa.timestamp("us", tz="UTC")
+GROUP = "group"
+_MISFIT = (pa.ArrowException, ValueError, TypeError, OverflowError)
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What is kept of some keys: a row for each, in all columns.
+
+    Parameters
+    ----------
+    keys, fields
+        The columns of key and state.
+    timers
+        Microseconds; null without a timer.
+    """
+
+    keys: Sequence[pa.Array]
+    fields: Sequence[pa.Array]
+    timers: pa.Array
+
+
+class Step(ABC):
+    """What is done with the rows of a slot.
+
+    Parameters
+    ----------
+    keys, fields, result
+        The names and types of key, state and result.
+    """
+
+    def __init__(self, keys: pa.Schema, fields: pa.Schema, result: pa.Schema) -> None:
+        self.keys, self.fields, self.result = keys, fields, result
+
+    @abstractmethod
+    def rows(self, rows: pa.RecordBatch, bounds: Int64Array, kept: Kept) -> tuple[pa.RecordBatch, Kept]:
+        """The result for rows of keys, and what is then kept of them.
+
+        Parameters
+        ----------
+        rows
+            Sorted by key.
+        bounds
+            Where the rows of each key start, and where the last one's end.
+        kept
+            A row for each key.
+        """
+
+    @abstractmethod
+    def expire(self, kept: Kept) -> tuple[pa.RecordBatch, Kept]:
+        """The result for keys whose timers are due, and what is then kept of them."""
+
+
+def step_of(processor: Processor, keys: pa.Schema, fields: pa.Schema, result: pa.Schema) -> Step:
+    """The fastest way to run a processor."""
+    many = isinstance(processor, SlotProcessor)
+    return ManyKeys(processor, keys, fields, result) if many else EachKey(processor, keys, fields, result)
+
+
+class EachKey(Step):
+    """Calls `process` for each key, on Python's own values: no frame is built for a key."""
+
+    def __init__(self, processor: Processor, keys: pa.Schema, fields: pa.Schema, result: pa.Schema) -> None:
+        super().__init__(keys, fields, result)
+        self._processor = processor
+
+    def rows(self, rows: pa.RecordBatch, bounds: Int64Array, kept: Kept) -> tuple[pa.RecordBatch, Kept]:
+        """The result, and what is then kept."""
+        columns = {name: rows.column(i).to_pylist() for i, name in enumerate(rows.schema.names)}
+        keys, states, given = _tuples(kept.keys), self._states(kept), list[Row]()
+        process, edges = self._processor.process, bounds.tolist()
+        for i, state in enumerate(states):
+            result = process(keys[i], Rows(columns, edges[i], edges[i + 1]), state)
+            if result is not None:
+                given += result
+        return self._result(given), self._kept(kept, states)
+
+    def expire(self, kept: Kept) -> tuple[pa.RecordBatch, Kept]:
+        """The result, and what is then kept."""
+        states, given = self._states(kept), list[Row]()
+        for key, state in zip(_tuples(kept.keys), states, strict=True):
+            state.timer = None
+            given += self._processor.expire(key, state) or ()
+        return self._result(given), self._kept(kept, states)
+
+    def _states(self, kept: Kept) -> list[State]:
+        names, timers = self.fields.names, kept.timers.cast(TIME).to_pylist()
+        return [
+            State(dict(zip(names, values, strict=True)), timer)
+            for values, timer in zip(_tuples(kept.fields), timers, strict=True)
+        ]
+
+    def _kept(self, before: Kept, states: Sequence[State]) -> Kept:
+        names = set(self.fields.names)
+        for state in states:
+            if state.keys() != names:
+                extra = ", ".join(sorted(map(str, state.keys() - names)))
+                lost = ", ".join(sorted(names - state.keys()))
+                raise SkewlessError(
+                    f"the state {f'has {extra}, which `state` does not declare' if extra else f'lacks {lost}'}; "
+                    f"keep {', '.join(self.fields.names)}, None where there is nothing to keep"
+                )
+        fields = [as_column(field, [state[field.name] for state in states], "state field") for field in self.fields]
+        return Kept(before.keys, fields, timers_of([state.timer for state in states]))
+
+    def _result(self, given: Sequence[Row]) -> pa.RecordBatch:
+        names, known, width = self.result.names, set(self.result.names), len(self.result)
+        rows: list[Sequence[Any]] = []
+        for row in given:
+            values: Sequence[Any] = ()
+            if isinstance(row, (tuple, list)):
+                values = row
+            elif isinstance(row, Mapping) and row.keys() <= known:
+                values = [row.get(name) for name in names]
+            if len(values) != width:
+                raise SkewlessError(
+                    f"a row of the result is {row!r}; give {width} values, {', '.join(names)}, as a tuple or dictionary"
+                )
+            rows.append(values)
+        columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * width
+        arrays = [as_column(field, values, "column") for field, values in zip(self.result, columns, strict=True)]
+        return pa.RecordBatch.from_arrays(arrays, schema=self.result)
+
+
+class ManyKeys(EachKey):
+    """Calls `process_slot` once for all keys; timers still go key by key."""
+
+    _processor: SlotProcessor
+
+    def rows(self, rows: pa.RecordBatch, bounds: Int64Array, kept: Kept) -> tuple[pa.RecordBatch, Kept]:
+        """The result, and what is then kept."""
+        groups = np.repeat(np.arange(len(bounds) - 1), np.diff(bounds))
+        table = pa.table([*rows.columns, pa.array(groups)], names=[*rows.schema.names, GROUP])
+        names = [*self.keys.names, *self.fields.names, "timer"]
+        states = pa.table([*kept.keys, *kept.fields, kept.timers.cast(TIME)], names=names)
+        result, states = self._processor.process_slot(table, states)
+        if states.num_rows != len(bounds) - 1:
+            raise SkewlessError(
+                f"process_slot gave states for {states.num_rows} keys where {len(bounds) - 1} came; "
+                "give a row for each key, in the order they came"
+            )
+        fields = self._cast(states, self.fields, "states")
+        timers = pa.nulls(states.num_rows, pa.int64())
+        if "timer" in states.column_names:
+            timers = _timers(states.column("timer"))
+        return pa.RecordBatch.from_arrays(self._cast(result, self.result, "result"), schema=self.result), Kept(
+            kept.keys, fields, timers
+        )
+
+    @staticmethod
+    def _cast(table: pa.Table, schema: pa.Schema, what: str) -> list[pa.Array]:
+        missing = [name for name in schema.names if name not in table.column_names]
+        if missing:
+            raise SkewlessError(f"the {what} of process_slot lack {', '.join(missing)}; they have {table.column_names}")
+        return [_cast(table.column(field.name), field, what) for field in schema]
+
+
+def _cast(column: pa.ChunkedArray, field: pa.Field, what: str) -> pa.Array:
+    try:
+        return _whole(column.cast(field.type))
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise SkewlessError(f"{field.name} in the {what} of process_slot is no {field.type}: {error}") from error
+
+
+def _timers(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    kind = column.type
+    if not pa.types.is_null(kind) and getattr(kind, "tz", None) is None:
+        raise SkewlessError(f"timer in the states of process_slot is {kind}; give a timestamp with a time zone")
+    return _cast(column, pa.field("timer", TIME), "states").cast(pa.int64())
+
+
+def as_column(field: pa.Field, values: Sequence[Any], what: str) -> pa.Array:
+    """Values as a column, or an error that names one that does not fit."""
+    try:
+        return array(values, field.type)
+    except _MISFIT as error:
+        wrong = next((value for value in values if not _fits(value, field.type)), None)
+        raise SkewlessError(
+            f"{what} {field.name!r} is {wrong!r}, which is no {field.type} ({error}); give one or declare another type"
+        ) from error
+
+
+def _fits(value: Any, kind: pa.DataType) -> bool:
+    try:
+        array([value], kind)
+    except _MISFIT:
+        return False
+    return True
+
+
+def timers_of(times: Sequence[datetime | None]) -> pa.Array:
+    """Timers as microseconds."""
+    if all(time is None for time in times):
+        return pa.nulls(len(times), pa.int64())
+    for time in times:
+        if time is not None and not isinstance(time, datetime):
+            raise SkewlessError(f"state.timer is {time!r}; give a datetime, or None for no timer")
+        if time is not None and time.tzinfo is None:
+            raise SkewlessError(f"state.timer is {time!r}, without a time zone; add one, such as tzinfo=timezone.utc")
+    return pa.array(times, type=TIME).cast(pa.int64())
+
+
+def _tuples(columns: Sequence[pa.Array]) -> list[Key]:
+    return list(zip(*(column.to_pylist() for column in columns), strict=True))
+
+
+def _whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    return column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column

@@ -1,0 +1,150 @@
+"""Windows of so many rows: rows are numbered, key by key, and a window is over when its last number is there."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from skewless.chop.assignment import BatchAssignment, mine
+from skewless.core import blob
+from skewless.core.arrays import Int64Array
+from skewless.core.keys import codes
+from skewless.core.store import Store
+from skewless.core.tables import joined
+from skewless.operators.windows.slices import slices
+from skewless.operators.windows.worker import Task, Worker, answers, in_order, read_notes
+
+SLOTS = 64
+"""Blobs into which an owner's keys go by their hash; only those with new rows are read and written."""
+_NOTES = "notes"
+
+
+class _Slots:
+    """Tables in blobs, by the hash that is their first column."""
+
+    def __init__(self, store: Store, mark: str) -> None:
+        self._store, self._mark = store, mark
+        notes = read_notes(store, mark)
+        self._there: set[int] = set(notes["slots"]) if notes else set()
+
+    def read(self, slots: Sequence[int]) -> list[pa.RecordBatch]:
+        """What these slots hold."""
+        return [blob.load(self._store.need(str(slot))) for slot in slots if slot in self._there]
+
+    def write(self, slots: Sequence[int], rows: pa.RecordBatch) -> None:
+        """Let these slots hold just these rows."""
+        own = slot_of(np.asarray(rows.column(0)))
+        for slot in slots:
+            part = rows.filter(pa.array(own == slot))
+            if part.num_rows:
+                self._store.put(str(slot), blob.dump(part.columns))
+                self._there.add(slot)
+            elif slot in self._there:
+                self._store.drop(str(slot))
+                self._there.discard(slot)
+        notes = {"mark": self._mark, "slots": sorted(self._there)}
+        self._store.put(_NOTES, json.dumps(notes).encode())
+
+
+class Numberer(Worker):
+    """Numbers the rows of each key from 0 on: by time within a micro-batch, and in the order of micro-batches.
+
+    Parameters
+    ----------
+    task
+        What is done with the windows later; here its columns count.
+    worker
+        Its number.
+    store
+        Where the counts of all keys are.
+    """
+
+    wake = None
+
+    def __init__(self, task: Task, worker: int, store: Store) -> None:
+        self._columns, self._slots = task.columns, _Slots(store, task.mark)
+
+    def run(self, tables: Sequence[pa.RecordBatch], watermark: int | None) -> Iterator[pa.RecordBatch]:
+        """The rows, sorted by key and time, with their numbers instead of their times."""
+        tables = [table for table in tables if table.num_rows]
+        if not tables:
+            return
+        rows = in_order(joined(tables), self._columns)
+        touched = np.unique(slot_of(rows.hashes)).tolist()
+        counts = np.bincount(rows.groups, minlength=len(rows.hashes))
+        # Keys that were counted before, and then those of these rows: equal ones get one number.
+        known = self._slots.read(touched)
+        before = np.concatenate([*[np.asarray(part.column(1)) for part in known], np.zeros(len(counts), np.int64)])
+        keys = [
+            pa.concat_arrays([*[part.column(2 + i) for part in known], column]) for i, column in enumerate(rows.keys)
+        ]
+        number, first = codes(keys) if keys else (np.zeros(len(before), np.int64), np.zeros(1, np.int64))
+        old = len(before) - len(counts)
+        total = np.zeros(len(first), np.int64)
+        total[number[:old]] = before[:old]
+        base = total[number[old:]]
+        starts = np.cumsum(counts) - counts
+        numbers = np.arange(len(rows.times)) - starts[rows.groups] + base[rows.groups]
+        total[number[old:]] = base + counts
+        hashes = np.concatenate([*[np.asarray(part.column(0)) for part in known], rows.hashes])[first]
+        columns = [pa.array(hashes), pa.array(total), *[column.take(pa.array(first)) for column in keys]]
+        self._slots.write(touched, _batch(columns))
+        yield _batch([rows.rows.column(0), pa.array(numbers), *rows.rows.columns[2:]])
+
+
+class CountOwner(Worker):
+    """The windows of rows of one worker.
+
+    Parameters
+    ----------
+    task
+        What is done.
+    deal
+        Which windows are whose.
+    worker
+        Its number.
+    store
+        Where rows wait.
+    """
+
+    wake = None
+
+    def __init__(self, task: Task, deal: BatchAssignment, worker: int, store: Store) -> None:
+        self._task, self._deal, self._worker = task, deal, worker
+        self._slots = _Slots(store, task.mark)
+
+    def run(self, tables: Sequence[pa.RecordBatch], watermark: int | None) -> Iterator[pa.RecordBatch]:
+        """The answers for windows that have all their rows now."""
+        tables = [table for table in tables if table.num_rows]
+        if not tables:
+            return
+        new = joined(tables)
+        touched = np.unique(slot_of(np.asarray(new.column(0)))).tolist()
+        rows = in_order(joined([*self._slots.read(touched), new]), self._task.columns)
+        found = slices(rows.groups, rows.times, self._task.windows)
+        whole = found.stops - found.starts == self._task.windows.size
+        whole &= mine(self._deal, self._worker, rows.hashes[found.groups], found.windows)
+        yield from answers(self._task, rows, found.where(whole).in_order())
+        last = np.append(np.flatnonzero(np.diff(rows.groups)), len(rows.groups) - 1)
+        wanted = self._wanted(rows.hashes[rows.groups], rows.times, rows.times[last][rows.groups])
+        self._slots.write(touched, rows.rows.filter(pa.array(wanted)))
+
+    def _wanted(self, hashes: Int64Array, numbers: Int64Array, newest: Int64Array) -> Int64Array:
+        """Which rows are in a window of this worker that is not over, where `newest` is the last row of each's key."""
+        windows = self._task.windows
+        over = (newest + 1 - windows.size) // windows.slide
+        after = np.maximum(np.maximum(over + 1, windows.first(numbers)), 0)
+        return np.asarray(self._deal.next_of(self._worker, hashes, after) <= windows.last(numbers))
+
+
+def slot_of(hashes: Int64Array) -> Int64Array:
+    """The slot of each hash: not by its lowest digits, which say to which worker it goes."""
+    slots: Int64Array = (hashes >> 16) % SLOTS
+    return slots
+
+
+def _batch(columns: list[pa.Array]) -> pa.RecordBatch:
+    return pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])

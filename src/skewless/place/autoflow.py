@@ -1,0 +1,110 @@
+"""AutoFlow: from the busiest worker to the idlest, the largest slots that fit half the gap (AutoFlow, Algorithm 3)."""
+
+from __future__ import annotations
+
+from collections import deque
+
+import numpy as np
+
+from skewless.core.arrays import FloatArray, Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.place.base import NO_KEYS, NO_OWNERS, SLOTS, Placer
+from skewless.place.placement import Placement
+
+
+class AutoFlow(Placer):
+    """Diminishes the hot spot: a round moves slots of the busiest worker to the idlest one, and of no others.
+
+    When the difference of the two is at least `factor` of the busiest, the largest slots of the busiest go over, each
+    that still fits into half the difference. A slot of more rows than that stays, so a worker whose load is one key
+    keeps it. Keys get no slots of their own.
+
+    Rounds count for the worker that has the slot now, so that what has moved is not moved again. AutoFlow without rows
+    stay, though the paper's loop would take them along; and when workers go, their slots go to the least loaded
+    ones, largest first, of which the paper says nothing.
+
+    Parameters
+    ----------
+    slots
+        AutoFlow that keys share by their hash.
+    factor
+        The difference to act on, in parts of the busiest worker's load.
+    window_length
+        Over how many rounds the rows are summed: 1 follows every spike, more wait to see if it lasts.
+
+    Examples
+    --------
+    >>> placer = AutoFlow(slots=6, factor=0.2)
+    >>> rows = Counts(np.zeros(0, np.int64), np.zeros(0), total=150, tail=np.array([60, 20, 20, 20, 20, 10]))
+    >>> first = placer.place(rows, None, workers=2)
+    >>> first.tail  # 100 rows and 50: slots 0, 2 and 4 have 60, 20 and 20, and one of 20 fits into half the gap
+    array([0, 1, 0, 1, 0, 1], dtype=int32)
+    >>> placer.place(rows, first, workers=2).tail
+    array([0, 1, 1, 1, 0, 1], dtype=int32)
+
+    Reference
+    ---------
+    Lu, Yuan, Zhang, Cao, Li. AutoFlow: hotspot-aware, dynamic load balancing for distributed stream processing. 2021.
+    """
+
+    name = "autoflow"
+
+    def __init__(self, slots: int = SLOTS, factor: float = 0.2, window_length: int = 1) -> None:
+        super().__init__(slots)
+        if not 0 < factor <= 1:
+            raise SkewlessError(f"factor is {factor}; give a number above 0 and up to 1, such as 0.2")
+        if window_length < 1:
+            raise SkewlessError(f"window_length is {window_length}; give at least 1 round")
+        self.factor = factor
+        self.window_length = window_length
+        self._rounds: deque[FloatArray] = deque(maxlen=window_length)
+
+    def _place(
+        self, seen: Counts, previous: Placement | None, workers: int
+    ) -> tuple[Int32Array, Int64Array, Int32Array]:
+        self._rounds.append(seen.by_slot(self.slots))
+        if previous is None:
+            return (np.arange(self.slots) % workers).astype(np.int32), NO_KEYS, NO_OWNERS
+        counts = np.sum(self._rounds, axis=0)
+        owners = rehome(previous.tail, counts, workers)
+        owners[diminish(owners, counts, workers, self.factor)] = _idlest(owners, counts, workers)
+        return owners, NO_KEYS, NO_OWNERS
+
+
+def diminish(owners: Int32Array, counts: FloatArray, workers: int, factor: float) -> Int64Array:
+    """The slots that the busiest worker should give to the idlest, largest first.
+
+    >>> diminish(np.array([0, 0, 0, 1], np.int32), np.array([30.0, 50, 10, 10]), 2, factor=0.5)
+    array([0, 2])
+    """
+    loads = np.bincount(owners, counts, workers)
+    busiest = int(loads.argmax())
+    difference = float(loads[busiest] - loads.min())
+    given: list[int] = []
+    if difference > 0 and difference / loads[busiest] >= factor:
+        gap = difference / 2
+        mine = np.flatnonzero((owners == busiest) & (counts > 0))
+        for slot in mine[np.argsort(-counts[mine], kind="stable")]:
+            if counts[slot] <= gap:
+                given.append(int(slot))
+                gap -= counts[slot]
+    return np.array(given, np.int64)
+
+
+def _idlest(owners: Int32Array, counts: FloatArray, workers: int) -> int:
+    return int(np.bincount(owners, counts, workers).argmin())
+
+
+def rehome(owners: Int32Array, counts: FloatArray, workers: int) -> Int32Array:
+    """The owners, with the slots of workers that are gone on the least loaded of the others."""
+    owners = owners.copy()
+    homeless = np.flatnonzero(owners >= workers)
+    loads = np.bincount(owners[owners < workers], counts[owners < workers], workers)
+    held = np.bincount(owners[owners < workers], minlength=workers)
+    for slot in homeless[np.argsort(-counts[homeless], kind="stable")]:
+        worker = int(np.lexsort((held, loads))[0])  # of equal loads, the one with fewer slots
+        owners[slot] = worker
+        loads[worker] += counts[slot]
+        held[worker] += 1
+    return owners

@@ -1,0 +1,224 @@
+"""What scan, redist and readj share: which keys they track, what they know of each, and what they make of it."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+
+import numpy as np
+
+from skewless.core.arrays import FloatArray, Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
+from skewless.core.ring import Ring
+from skewless.place.base import SLOTS
+from skewless.place.consistent import Consistent
+from skewless.place.function import PartitioningFunction
+from skewless.place.penalty import NOBODY, RANKS, UTILITIES
+from skewless.place.placement import Placement
+from skewless.place.resources import Resources, Tolerance, beta
+from skewless.place.threshold import theta, tracked
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Items to be given a channel each, with all that the utility of doing so depends on.
+
+    Resources that are constant are left out, as the rest of the items balances them (section 4.4), and two that are
+    alike are one that counts twice. Loads are shares of their resource's total.
+
+    Attributes
+    ----------
+    channels
+        Channels there are to be.
+    frequencies, state
+        The frequency of each item, and what moving it costs: 0 for one that has no state yet.
+    before, fallback
+        The channel that each item was on (-1 for none), and the one that consistent hashing gives it now.
+    weights
+        The load of each item on each resource: a row for each resource.
+    exponents, thetas
+        Of each resource: its part in the geometric mean of equation 20, and the imbalance allowed (eq. 15).
+    floor
+        The load of each channel on each resource before any item is placed.
+    moved, ideal
+        What moves because items are no longer tracked, and the ideal migration (the parts of eq. 18).
+    """
+
+    channels: int
+    frequencies: FloatArray
+    state: FloatArray
+    before: Int32Array
+    fallback: Int32Array
+    weights: FloatArray
+    exponents: FloatArray
+    thetas: FloatArray
+    floor: FloatArray
+    moved: float = 0.0
+    ideal: float = 1.0
+
+    @classmethod
+    def of(
+        cls,
+        resources: Resources,
+        alpha: Tolerance,
+        channels: int,
+        frequencies: FloatArray,
+        before: Int32Array,
+        fallback: Int32Array,
+        dropped: tuple[FloatArray, Int32Array, Int32Array] | None = None,
+        rest: tuple[FloatArray, FloatArray, Int32Array] | None = None,
+    ) -> Problem:
+        """The problem of placing items of these frequencies.
+
+        `dropped` are the items no longer tracked: frequency, channel before, channel now. `rest` are groups of
+        untracked items whose load is to be taken into account: frequency, number of items (taken to be alike) and
+        channel; None leaves it to luck, as the paper does.
+        """
+        counted: dict[tuple[str, float], int] = {}
+        for letter, tolerated in zip(resources.letters, alpha, strict=True):
+            if letter != "C":
+                counted[letter, tolerated] = counted.get((letter, tolerated), 0) + 1
+        weights = np.zeros((len(counted), len(frequencies)))
+        floor = np.zeros((len(counted), channels))
+        for k, (letter, _) in enumerate(counted):
+            weights[k] = beta(letter, frequencies)
+            if rest is not None:
+                shares, members, where = rest
+                floor[k] = np.bincount(where, members * beta(letter, shares / members), channels)
+            total = weights[k].sum() + floor[k].sum()
+            weights[k] /= total or 1.0
+            floor[k] /= total or 1.0
+        state = np.where(before == NOBODY, 0.0, beta(resources.state, frequencies))
+        moved, tracked_state = 0.0, float(beta(resources.state, frequencies).sum())
+        if dropped is not None:
+            lost, was, now = dropped
+            moved = float(beta(resources.state, lost)[was != now].sum())
+            tracked_state += float(beta(resources.state, lost).sum())
+        times = np.array(list(counted.values()), np.float64)
+        return cls(
+            channels,
+            np.ascontiguousarray(frequencies, np.float64),
+            state,
+            np.ascontiguousarray(before, np.int32),
+            np.ascontiguousarray(fallback, np.int32),
+            weights,
+            times / times.sum(),
+            np.array([theta(tolerated, channels) for _, tolerated in counted]),
+            floor,
+            moved,
+            (tracked_state / channels) or 1.0,
+        )
+
+    @property
+    def extremes(self) -> tuple[Int64Array, Int64Array]:
+        """Room for the channels of the largest and the smallest loads."""
+        shape = (len(self.weights), RANKS)
+        return np.empty(shape, np.int64), np.empty(shape, np.int64)
+
+
+class TrackingPlacer(Consistent):
+    """Tracks the frequent keys and gives each a channel by a utility of balance and migration; the rest is on a ring.
+
+    Where the rows of each tail slot were counted, their load is taken into account. Otherwise the penalties are those
+    of the tracked keys alone, as in the paper, which trusts the ring to spread the rest.
+
+    Parameters
+    ----------
+    slots, replicas
+        Tail slots, and points of each worker on the ring that they lie on.
+    resources
+        The resource functions of state, computation and communication.
+    alpha
+        The imbalance tolerated, the largest load over the smallest: one number, or one for each resource.
+    sigma
+        The part of that imbalance that a single untracked key may cause. Less of it tracks more keys.
+    utility
+        How balance (A) and migration (M) are weighed: "A", "APM" (plus), "APLM" (plus the logarithm), "ATM" (times),
+        "ATLM".
+    """
+
+    def __init__(
+        self,
+        slots: int = SLOTS,
+        replicas: int = 1000,
+        resources: Resources | str = "LCL",
+        alpha: float | tuple[float, float, float] | Tolerance = 1.2,
+        sigma: float = 0.1,
+        utility: str = "APM",
+    ) -> None:
+        super().__init__(slots, replicas)
+        self.resources = Resources(resources) if isinstance(resources, str) else resources
+        self.alpha = Tolerance.of(alpha)
+        if not 0 < sigma <= 1:
+            raise SkewlessError(f"sigma is {sigma}; give a number above 0 and up to 1, such as 0.1")
+        self.sigma = sigma
+        if utility not in UTILITIES:
+            raise SkewlessError(f"no utility {utility!r}; there are {', '.join(UTILITIES)}")
+        self.utility = utility
+
+    @abstractmethod
+    def assign(self, problem: Problem) -> Int32Array:
+        """A channel for each item."""
+
+    def construct(
+        self,
+        items: Int64Array,
+        frequencies: FloatArray,
+        previous: PartitioningFunction | None,
+        channels: int,
+        domain: int | None = None,
+    ) -> PartitioningFunction:
+        """The frequent items where `assign` puts them, the others on the ring."""
+        ring = Ring(channels, self.replicas)
+        kept = tracked(frequencies, self.resources, self.alpha, self.sigma, channels, domain or len(items))
+        chosen = np.flatnonzero(kept)
+        chosen = chosen[np.argsort(items[chosen])]
+        mine = items[chosen]
+        dropped = None
+        before = np.full(len(mine), NOBODY, np.int32)
+        if previous is not None:
+            before = previous(mine)
+            gone = ~np.isin(previous.items, mine)
+            lost = previous.items[gone]
+            dropped = (_find(lost, items, frequencies), previous.explicit[gone], ring.route(lost))
+        problem = Problem.of(
+            self.resources, self.alpha, channels, frequencies[chosen], before, ring.route(mine), dropped
+        )
+        return PartitioningFunction(channels, mine, self.assign(problem), ring)
+
+    def _place(
+        self, seen: Counts, previous: Placement | None, workers: int
+    ) -> tuple[Int32Array, Int64Array, Int32Array]:
+        tail, _, _ = super()._place(seen, previous, workers)
+        shares, slots = seen.shares, seen.keys % self.slots
+        kept = tracked(shares, self.resources, self.alpha, self.sigma, workers, seen.domain)
+        keys = seen.keys[kept]
+        rest = dropped = None
+        before = np.full(len(keys), NOBODY, np.int32)
+        if seen.tail is not None and seen.total:
+            others = max(1.0, (seen.domain - len(shares)) / self.slots)  # in a tail slot, on average
+            rest = (
+                np.concatenate([seen.tail / seen.total, shares[~kept]]),
+                np.concatenate([np.full(self.slots, others), np.ones(np.count_nonzero(~kept))]),
+                np.concatenate([tail, tail[slots[~kept]]]),
+            )
+        if previous is not None:
+            before = previous.worker_of(keys)
+            gone = ~np.isin(previous.keys, keys)
+            lost = previous.keys[gone]
+            dropped = (_find(lost, seen.keys, shares), previous.own[gone], tail[lost % self.slots])
+        problem = Problem.of(
+            self.resources, self.alpha, workers, shares[kept], before, tail[slots[kept]], dropped, rest
+        )
+        return tail, keys, self.assign(problem)
+
+
+def _find(wanted: Int64Array, items: Int64Array, frequencies: FloatArray) -> FloatArray:
+    """The frequency of each wanted item, 0 for one that is not listed."""
+    if not len(items) or not len(wanted):
+        return np.zeros(len(wanted))
+    order = np.argsort(items)
+    at = np.minimum(np.searchsorted(items, wanted, sorter=order), len(items) - 1)
+    found: FloatArray = np.where(items[order[at]] == wanted, frequencies[order[at]], 0.0)
+    return found

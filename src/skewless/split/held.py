@@ -1,0 +1,140 @@
+"""What the workers hold in the sliding window: loads by subtract-on-evict, and the fragments of each hot key.
+
+Both are kept per slide, so that a tuple costs O(1) and the end of a slide touches only what the slide that leaves had
+set. Nothing is allocated while tuples flow.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from skewless.core.arrays import Int, Int32Array, Int64Array
+from skewless.core.kernel import inner, lean_kernel
+
+# Rows of `loads`; the past slides follow.
+LOAD = 0  # per worker, over the window
+BEFORE = 1  # the same without the current slide
+SLIDES = 2
+
+# Planes of `held`.
+SLIDES_OF = 0  # slides of the window in which the worker got the row's key
+HOLDER = 1  # the workers that hold the key, in the first `fragments` places
+PLACE = 2  # where the worker stands among them
+
+# What `meta` holds.
+HEAD = 0  # the slide that tuples go to
+TOTAL = 1  # load of the whole window
+META = 2
+
+
+class WindowState(NamedTuple):
+    """The arrays of the window, to be handed to kernels."""
+
+    loads: Int64Array  # (LOAD, BEFORE, each past slide) x worker
+    bits: Int64Array  # slide x row x word: workers that got the row's key in that slide
+    held: npt.NDArray[Any]  # 32 bits; row x (SLIDES_OF, HOLDER, PLACE) x worker
+    fragments: Int64Array  # per row: workers that hold the key
+    meta: Int64Array
+
+
+def new_window(workers: int, slides: int, rows: int) -> WindowState:
+    """An empty window with room for `rows` hot keys."""
+    return WindowState(
+        loads=np.zeros((SLIDES + slides, workers), dtype=np.int64),
+        bits=np.zeros((slides, rows, (workers + 63) // 64), dtype=np.int64),
+        held=np.zeros((rows, 3, workers), dtype=np.int32),
+        fragments=np.zeros(rows, dtype=np.int64),
+        meta=np.zeros(META, dtype=np.int64),
+    )
+
+
+def with_rows(window: WindowState, rows: int) -> WindowState:
+    """The same window with room for `rows` hot keys."""
+    kept = len(window.fragments)
+    slides, workers = len(window.bits), window.loads.shape[1]
+    new = new_window(workers, slides, rows)
+    new.bits[:, :kept] = window.bits
+    new.held[:kept] = window.held
+    new.fragments[:kept] = window.fragments
+    return window._replace(bits=new.bits, held=new.held, fragments=new.fragments)
+
+
+@inner
+def window_fragment(
+    bits: Int64Array, held: Int32Array, fragments: Int64Array, head: Int, row: Int, worker: Int
+) -> None:
+    """A tuple of the hot key in `row` went to `worker`, in the slide `head`."""
+    word, bit = worker >> 6, np.int64(1) << (worker & 63)
+    if bits[head, row, word] & bit:
+        return
+    bits[head, row, word] |= bit
+    held[row, SLIDES_OF, worker] += 1
+    if held[row, SLIDES_OF, worker] == 1:
+        held[row, HOLDER, fragments[row]] = worker
+        held[row, PLACE, worker] = fragments[row]
+        fragments[row] += 1
+
+
+@lean_kernel
+def window_slide(
+    loads: Int64Array, bits: Int64Array, held: Int32Array, fragments: Int64Array, meta: Int64Array
+) -> None:
+    """End the current slide: the oldest leaves the window, and its memory becomes the new one."""
+    past = SLIDES + meta[HEAD]
+    meta[HEAD] = (meta[HEAD] + 1) % bits.shape[0]
+    oldest = SLIDES + meta[HEAD]
+    for worker in range(loads.shape[1]):
+        loads[past, worker] = loads[LOAD, worker] - loads[BEFORE, worker]
+        loads[LOAD, worker] -= loads[oldest, worker]
+        meta[TOTAL] -= loads[oldest, worker]
+        loads[BEFORE, worker] = loads[LOAD, worker]
+        loads[oldest, worker] = 0
+    for row in range(bits.shape[1]):
+        for word in range(bits.shape[2]):
+            if bits[meta[HEAD], row, word] != 0:
+                _expire(held, fragments, row, word, bits[meta[HEAD], row, word])
+                bits[meta[HEAD], row, word] = 0
+
+
+@inner
+def _expire(held: Int32Array, fragments: Int64Array, row: Int, word: Int, bits: Int) -> None:
+    """Forget that the key in `row` went to these workers in one slide."""
+    for b in range(64):
+        if (bits >> b) & 1:
+            worker = word * 64 + b
+            held[row, SLIDES_OF, worker] -= 1
+            if held[row, SLIDES_OF, worker] == 0:
+                fragments[row] -= 1
+                moved = held[row, HOLDER, fragments[row]]
+                held[row, HOLDER, held[row, PLACE, worker]] = moved
+                held[row, PLACE, moved] = held[row, PLACE, worker]
+
+
+@inner
+def window_release(bits: Int64Array, held: Int32Array, fragments: Int64Array, row: Int) -> None:
+    """The key in `row` is hot no longer: forget its fragments."""
+    fragments[row] = 0
+    for worker in range(held.shape[2]):
+        held[row, SLIDES_OF, worker] = 0
+    for slide in range(bits.shape[0]):
+        for word in range(bits.shape[2]):
+            bits[slide, row, word] = 0
+
+
+@lean_kernel
+def window_clear(
+    loads: Int64Array, bits: Int64Array, held: Int32Array, fragments: Int64Array, meta: Int64Array, load: Int64Array
+) -> None:
+    """Start from nothing but `load` on each worker: a micro-batch."""
+    meta[TOTAL] = 0
+    for worker in range(loads.shape[1]):
+        for slide in range(SLIDES, loads.shape[0]):
+            loads[slide, worker] = 0
+        loads[LOAD, worker] = load[worker]
+        loads[BEFORE, worker] = 0  # the load belongs to the current slide and leaves the window with it
+        meta[TOTAL] += load[worker]
+    for row in range(held.shape[0]):
+        window_release(bits, held, fragments, row)

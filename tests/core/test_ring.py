@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from skewless.core.errors import SkewlessError
+from skewless.core.hashing import xxhash64
+from skewless.core.ring import Ring
+
+KEYS = np.random.default_rng(7).integers(-(2**63), 2**63 - 1, 20_000)
+CHANNELS = st.sets(st.integers(0, 50), min_size=1, max_size=12)
+
+
+@given(CHANNELS, st.integers(0, 50), st.integers(1, 40))
+def test_a_new_channel_takes_keys_and_no_other_key_moves(channels: set[int], new: int, replicas: int) -> None:
+    before = Ring(sorted(channels - {new}) or [new + 1], replicas)
+    after = before.with_channels([*before.channels, new])
+    was, now = before.route(KEYS), after.route(KEYS)
+    moved = was != now
+    assert (now[moved] == new).all()
+    assert set(now.tolist()) <= set(after.channels)
+
+
+@given(CHANNELS, st.integers(1, 40))
+def test_growing_and_shrinking_back_restores_every_route(channels: set[int], replicas: int) -> None:
+    ring = Ring(sorted(channels), replicas)
+    there_and_back = ring.with_channels(60).with_channels(sorted(channels, reverse=True))
+    assert there_and_back == ring
+    assert there_and_back.route(KEYS).tolist() == ring.route(KEYS).tolist()
+
+
+@pytest.mark.parametrize("n", [1, 4, 10, 32])
+def test_a_new_channel_moves_about_its_share_of_the_keys(n: int) -> None:
+    moved = (Ring(n).route(KEYS) != Ring(n + 1).route(KEYS)).mean()
+    assert moved == pytest.approx(1 / (n + 1), rel=0.15)
+
+
+def test_a_thousand_replicas_balance_ten_channels() -> None:
+    # a million keys, for the ring's own spread to show and not the sample's
+    loads = np.bincount(Ring(10).route(np.arange(1_000_000)), minlength=10)
+    assert loads.max() / loads.mean() < 1.1
+    assert loads.min() / loads.mean() > 0.9
+
+
+def test_few_replicas_balance_worse() -> None:
+    few, many = (np.bincount(Ring(10, replicas).route(KEYS), minlength=10).max() for replicas in (1, 1000))
+    assert few > 1.5 * many
+
+
+@given(CHANNELS, st.integers(1, 20))
+def test_a_key_belongs_to_the_next_point_clockwise(channels: set[int], replicas: int) -> None:
+    ring = Ring(sorted(channels), replicas)
+    points = {
+        int(point) % 2**64: channel
+        for channel in ring.channels
+        for point in xxhash64(np.full(replicas, channel, np.int32), np.arange(replicas))
+    }
+    positions = xxhash64(KEYS[:50], seed=0x5EED).view(np.uint64).tolist()
+    nearest = [points[min(points, key=lambda point: (point - position) % 2**64)] for position in positions]
+    assert ring.route(KEYS[:50]).tolist() == nearest
+
+
+def test_keys_may_be_of_any_stride_and_size() -> None:
+    ring = Ring([3, 5])
+    small = np.arange(-50, 50, dtype=np.int16)
+    assert ring.route(small[::-3]).tolist() == ring.route(small.astype(np.int64)).tolist()[::-3]
+    assert ring.route(np.empty(0, np.int64)).tolist() == []
+
+
+def test_one_channel_owns_every_key() -> None:
+    assert set(Ring([9], replicas=1).route(KEYS).tolist()) == {9}
+
+
+def test_a_ring_is_a_value_that_does_not_change() -> None:
+    ring = Ring(3, replicas=10)
+    assert ring == Ring([2, 0, 1], replicas=10) != Ring(3, replicas=11)
+    assert hash(ring) == hash(Ring([2, 0, 1], replicas=10))
+    assert repr(ring) == "Ring(channels=(0, 1, 2), replicas=10)"
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ring.replicas = 4  # type: ignore[misc]  # what the test is about
+
+
+@pytest.mark.parametrize(
+    ("channels", "replicas", "message"),
+    [
+        (0, 10, "0 has no channels"),
+        (-2, 10, "-2 has no channels"),
+        ([], 10, "no channels"),
+        ([1, 2, 1], 10, "repeat"),
+        ([-1, 2], 10, "from -1 to 2"),
+        ([2**31], 10, "2147483648"),
+        (3, 0, "0 replicas"),
+    ],
+)
+def test_a_ring_that_cannot_be_is_refused(channels: int | list[int], replicas: int, message: str) -> None:
+    with pytest.raises(SkewlessError, match=message):
+        Ring(channels, replicas)
+
+
+@pytest.mark.parametrize("keys", [np.zeros((2, 2), np.int64), np.array([0.5]), np.array([1], np.uint64)])
+def test_keys_that_are_not_a_row_of_longs_are_refused(keys: np.ndarray) -> None:
+    with pytest.raises(SkewlessError, match=f"keys of {keys.dtype}"):
+        Ring(3).route(keys)

@@ -1,0 +1,261 @@
+"""Routing inside Spark: batch and streaming, against the core's own answers and Spark's counts."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import skewless as sk
+from skewless.core.hashing import xxhash64
+from skewless.core.home import homes
+from skewless.spark.policy_file import PolicyFile
+from skewless.spark.session import ARROW_BYTES, ARROW_ROWS, MANAGER, PROVIDER, ROCKSDB, prepare
+from skewless.split import Dalton
+
+WORKERS = 8
+ROWS = 20_000
+
+
+def skewed(seed: int, first: int = 0) -> pd.DataFrame:
+    keys = np.random.default_rng(seed).zipf(1.5, ROWS) % 10_000 + first
+    return pd.DataFrame({"user id": [f"u{key}" for key in keys], "value": np.arange(ROWS) + seed * ROWS})
+
+
+def per_partition(df: DataFrame) -> np.ndarray:
+    counts = {row["p"]: row["count"] for row in df.groupBy(F.spark_partition_id().alias("p")).count().collect()}
+    return np.array([counts.get(worker, 0) for worker in range(WORKERS)])
+
+
+def balance(loads: np.ndarray) -> float:
+    return float(loads.max() / loads.mean())
+
+
+@pytest.fixture
+def batch(spark: SparkSession) -> DataFrame:
+    return spark.createDataFrame(skewed(1))
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for i in range(6):
+        skewed(i, first=20_000 if i >= 3 else 0).to_parquet(folder / f"{i}.parquet")
+    return folder
+
+
+def streaming(spark: SparkSession, files: Path) -> DataFrame:
+    reader = spark.readStream.schema("`user id` string, value long").option("maxFilesPerTrigger", 1)
+    return reader.parquet(str(files))
+
+
+def run(df: DataFrame, checkpoint: Path, each: object) -> None:
+    writer = df.writeStream.foreachBatch(each).option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+
+
+def test_a_skewed_batch_becomes_balanced_and_loses_nothing(batch: DataFrame) -> None:
+    routed = sk.keyed(batch, "user id", workers=WORKERS, strategy="dalton").repartition()
+    assert routed.columns == batch.columns
+    assert routed.rdd.getNumPartitions() == WORKERS
+    assert balance(per_partition(batch.repartition(WORKERS, "user id"))) > 2.5
+    assert balance(per_partition(routed)) < 1.2
+    assert routed.exceptAll(batch).count() == 0
+    assert routed.count() == ROWS
+
+
+def test_hashing_sends_every_row_to_the_home_of_its_key(batch: DataFrame) -> None:
+    routed = sk.keyed(batch, "user id", workers=WORKERS, strategy="hash").repartition()
+    rows = routed.select("user id", F.spark_partition_id().alias("p")).toPandas()
+    expected = homes(xxhash64(rows["user id"].tolist()), WORKERS)
+    np.testing.assert_array_equal(rows["p"].to_numpy(), expected)
+
+
+def test_shuffling_spreads_the_tail_too(batch: DataFrame) -> None:
+    routed = sk.keyed(batch, "user id", workers=WORKERS, strategy="shuffle").repartition()
+    assert balance(per_partition(routed)) < 1.1
+
+
+def test_null_and_composite_keys_and_names_with_dots(spark: SparkSession) -> None:
+    rows = [(None, 1), ("a", None), (None, None), ("a", 1)] * 50
+    df = spark.createDataFrame(rows, "`user.id` string, `a b` long")
+    routed = sk.keyed(df, "user.id", "a b", workers=4, strategy="hash").repartition()
+    got = routed.select("`user.id`", "`a b`", F.spark_partition_id().alias("p")).collect()
+    assert Counter((row[0], row[1]) for row in got) == Counter(rows)
+    where = {(row[0], row[1]): row["p"] for row in got}
+    assert all(where[(row[0], row[1])] == row["p"] for row in got)
+
+
+def test_a_stream_learns_and_learns_again_when_the_hot_keys_change(
+    spark: SparkSession, files: Path, tmp_path: Path
+) -> None:
+    stream = sk.keyed(streaming(spark, files), "user id", workers=WORKERS)
+    loads: list[np.ndarray] = []
+    values: list[int] = []
+
+    def each(df: DataFrame, batch: int) -> None:
+        assert batch == 0 or stream.await_learned(batch)
+        loads.append(per_partition(df))
+        values.extend(row["value"] for row in df.select("value").collect())
+
+    run(stream.repartition(), tmp_path / "checkpoint", each)
+    assert sorted(values) == list(range(6 * ROWS))
+    # Having waited, a batch follows the policy of the one before the last; all hot keys are new in the fourth.
+    assert balance(loads[0]) > 2
+    assert balance(loads[2]) < 1.3
+    assert balance(loads[3]) > 2
+    assert balance(loads[5]) < 1.3
+    assert stream.await_learned(6)
+    assert stream.policy.version == 6
+    assert "dalton over 8 workers" in stream.explain()
+
+
+def test_two_streams_of_a_session_do_not_mix(spark: SparkSession, files: Path, tmp_path: Path) -> None:
+    source = streaming(spark, files)
+    one = sk.keyed(source, "user id", workers=WORKERS, name="one")
+    other = sk.keyed(source, "value", workers=4, name="other")
+    other_df = other.repartition()
+    run(one.repartition(), tmp_path / "one", lambda df, _batch: df.count() and None)
+    assert one.await_learned(6)
+    assert len(one.policy) > 0
+    assert other.policy.version == 0
+    run(other_df, tmp_path / "other", lambda df, _batch: df.count() and None)
+    assert other.await_learned(6)
+    assert len(other.policy) == 0  # no value is hot
+
+
+def test_a_learner_that_raises_does_not_stop_the_query(
+    spark: SparkSession, files: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Broken(Dalton):
+        def plan(self, histogram: object) -> sk.Policy:
+            raise RuntimeError("cannot plan")
+
+    stream = sk.keyed(streaming(spark, files), "user id", strategy=Broken(WORKERS))
+    rows: list[int] = []
+    with caplog.at_level(logging.ERROR, logger="skewless"):
+        run(stream.repartition(), tmp_path / "checkpoint", lambda df, _batch: rows.append(df.count()))
+        assert stream.await_learned(6)
+    assert sum(rows) == 6 * ROWS
+    assert [record.message.count("the last one stays") for record in caplog.records] == [1]
+
+
+def test_the_policy_file_keeps_its_length_and_is_read_anew(spark: SparkSession, tmp_path: Path) -> None:
+    file = PolicyFile(str(tmp_path), length=4096)
+    file.write(sk.Policy.of(4))
+    frame = file.read(spark)
+    assert [tuple(row) for row in frame.collect()] == [(None, None, 0)]
+    file.write(sk.Policy.of(4, {7: [0, 2]}, version=1))
+    assert (7, [0, 2], 1) in [tuple(row) for row in frame.collect()]
+    many = {key: list(range(4)) * 30 for key in range(1000)}
+    file.write(sk.Policy.of(4, many, version=2))  # more than fits: fewer keys and lanes, but a whole file
+    (path,) = tmp_path.glob("policy-*.json")
+    assert path.stat().st_size == 4096
+    assert {row["version"] for row in frame.collect()} == {2}
+
+
+def test_bad_calls_are_refused_with_a_remedy(batch: DataFrame) -> None:
+    with pytest.raises(sk.SkewlessError, match="no column 'user'; there are user id, value"):
+        sk.keyed(batch, "user")
+    with pytest.raises(sk.SkewlessError, match="which columns are the key"):
+        sk.keyed(batch)
+    with pytest.raises(sk.SkewlessError, match="no strategy 'best'; there are auto, local, spark, hash"):
+        sk.keyed(batch, "user id", strategy="best")
+    with pytest.raises(sk.SkewlessError, match="for 4 workers, but workers is 8"):
+        sk.keyed(batch, "user id", workers=8, strategy=Dalton(4))
+    with pytest.raises(sk.SkewlessError, match="workers is 0; give at least 1"):
+        sk.keyed(batch, "user id", workers=0)
+    with pytest.raises(sk.SkewlessError, match="'local' moves no rows"):
+        sk.keyed(batch, "user id", strategy="local").repartition()
+
+
+def test_bad_windows_and_aggregates_are_refused_with_a_remedy(spark: SparkSession, files: Path) -> None:
+    stream = streaming(spark, files).withColumn("ts", F.current_timestamp())
+    keyed = sk.keyed(stream, "user id")
+    with pytest.raises(sk.SkewlessError, match="the time column 'value' is of type bigint; make it a timestamp first"):
+        keyed.window("value", "1 minute")
+    with pytest.raises(sk.SkewlessError, match="slide '2 minutes' is longer than size '1 minute'"):
+        keyed.window("ts", "1 minute", "2 minutes")
+    with pytest.raises(sk.SkewlessError, match="close by a watermark, and there is none"):
+        keyed.window("ts", "1 minute")
+    with pytest.raises(sk.SkewlessError, match="output is 'complete'; it can be 'append'"):
+        keyed.window("ts", "1 minute", output="complete")
+    with pytest.raises(sk.SkewlessError, match=r"need windows: add \.window"):
+        keyed.agg(n=sk.count())
+    windows = keyed.window("ts", "1 minute", watermark="0 seconds")
+    with pytest.raises(sk.SkewlessError, match="no column 'price'; there are user id, value, ts"):
+        windows.agg(n=sk.sum("price"))
+    with pytest.raises(sk.SkewlessError, match="what to aggregate"):
+        windows.agg()
+    with pytest.raises(sk.SkewlessError, match="n=3 is not an aggregate"):
+        windows.agg(n=3)  # type: ignore[arg-type]
+    with pytest.raises(sk.SkewlessError, match="has a column 'window' already"):
+        windows.agg(window=sk.count())
+    with pytest.raises(sk.SkewlessError, match="wants numbers, but the column is of type string"):
+        sk.keyed(stream, "value", strategy="local").window("ts", "1 minute", watermark="1 day").agg(n=sk.sum("user id"))
+    with pytest.raises(sk.SkewlessError, match="Spark has no operator of its own"):
+        sk.keyed(stream, "value", strategy="spark").window("ts", "1 day", watermark="1 day").agg(n=sk.top("value"))
+    with pytest.raises(sk.SkewlessError, match="goes by time, and there are no windows"):
+        sk.keyed(spark.createDataFrame(skewed(1)), "user id").agg(n=sk.first("value"))
+
+
+def test_auto_chooses_and_says_why(spark: SparkSession, files: Path) -> None:
+    stream = streaming(spark, files).withColumn("ts", F.current_timestamp())
+
+    def words(slide: str | None, measure: sk.aggregate.Measure) -> str:
+        keyed = sk.keyed(stream, "user id", name="clicks")
+        keyed.window("ts", "1 minute", slide, watermark="0 seconds").agg(n=measure)
+        return keyed.explain()
+
+    assert words(None, sk.count()).startswith("clicks: spark, because its own operators are best")
+    assert words("1 second", sk.count()).startswith("clicks: local, because these aggregates cost less")
+    assert sk.keyed(stream, "user id", strategy="local", name="clicks").explain() == (
+        "clicks: local, as asked, combining rows where they lie."
+    )
+    heavy = words("1 second", sk.quantile("value", 0.5))
+    assert heavy.startswith("clicks: dalton over 2 workers, because n costs more for a row than moving it, learning")
+
+
+def test_a_strategy_made_by_hand_may_leave_the_workers_to_the_stream(batch: DataFrame) -> None:
+    keyed = sk.keyed(batch, "user id", workers=8, strategy=Dalton(slide=5000))
+    assert isinstance(keyed.splitter, Dalton)
+    assert (keyed.splitter.workers, keyed.splitter.slide) == (8, 5000)
+
+
+def test_workers_default_to_the_shuffle_partitions(spark: SparkSession, batch: DataFrame) -> None:
+    assert sk.keyed(batch, "user id").workers == int(spark.conf.get("spark.sql.shuffle.partitions"))
+
+
+def test_a_session_is_configured_for_streams(spark: SparkSession) -> None:
+    built = sk.configure(SparkSession.builder)
+    assert built._options["spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"] == "true"
+    with pytest.raises(sk.SkewlessError, match="cores is 0; give at least 1"):
+        sk.session(0)
+
+
+def test_a_session_made_elsewhere_is_prepared_with_a_warning_once(spark: SparkSession) -> None:
+    other = spark.newSession()
+    other.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
+    other.conf.set(ARROW_ROWS, "10000")
+    other.conf.set(ARROW_BYTES, "64mb")
+    other.conf.unset(MANAGER)
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        prepare(other)
+        prepare(other)
+    assert [str(each.message).split(":")[0] for each in said] == [
+        "windows keep their state in RocksDB",
+        f"{ARROW_ROWS} is 10000",
+        f"{ARROW_BYTES} is set",
+        f"{MANAGER} is not set",
+    ]
+    assert other.conf.get(PROVIDER) == ROCKSDB
