@@ -14,7 +14,7 @@ from skewless import __version__, split
 from skewless.cli import app
 
 COMPARE = ("compare", "zipf:1.5:keys=1000", "--tuples", "20000")
-FEW = ("--strategy", "hash", "--strategy", "shuffle")
+FEW = ("--split", "hash", "--split", "shuffle")
 
 
 def run(*arguments: object) -> Result:
@@ -61,22 +61,22 @@ def test_json_is_one_object_and_nothing_else() -> None:
     result = run(*COMPARE, "--workers", 4, "--window", 5000, "--json", *FEW)
     report = json.loads(result.stdout)
     assert (report["tuples"], report["workers"], report["window"], report["slide"]) == (20_000, 4, 5000, 500)
-    assert [entry["strategy"] for entry in report["strategies"]] == ["hash", "shuffle"]
-    assert all(sum(entry["loads"]) == 20_000 and len(entry["loads"]) == 4 for entry in report["strategies"])
-    assert report["choice"]["strategy"] == "shuffle"
+    assert [entry["split"] for entry in report["splitters"]] == ["hash", "shuffle"]
+    assert all(sum(entry["loads"]) == 20_000 and len(entry["loads"]) == 4 for entry in report["splitters"])
+    assert report["choice"]["split"] == "shuffle"
 
 
 def test_a_seed_is_a_stream() -> None:
-    loads = [json.loads(run(*COMPARE, "--json", "--strategy", "hash", "--seed", seed).stdout) for seed in (1, 1, 2)]
-    first, again, other = (report["strategies"][0]["loads"] for report in loads)
+    loads = [json.loads(run(*COMPARE, "--json", "--split", "hash", "--seed", seed).stdout) for seed in (1, 1, 2)]
+    first, again, other = (report["splitters"][0]["loads"] for report in loads)
     assert first == again != other
 
 
 def test_keys_come_from_the_columns_named(clicks: Path) -> None:
-    alone = json.loads(run("compare", clicks, "--key", "user", "--json", "--strategy", "hash").stdout)
-    both = json.loads(run("compare", clicks, "--key", "user", "--key", "page", "--json", "--strategy", "hash").stdout)
-    assert max(alone["strategies"][0]["loads"]) >= 900
-    assert max(both["strategies"][0]["loads"]) < 900
+    alone = json.loads(run("compare", clicks, "--key", "user", "--json", "--split", "hash").stdout)
+    both = json.loads(run("compare", clicks, "--key", "user", "--key", "page", "--json", "--split", "hash").stdout)
+    assert max(alone["splitters"][0]["loads"]) >= 900
+    assert max(both["splitters"][0]["loads"]) < 900
 
 
 def test_a_plot_is_a_png(clicks: Path, tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ def assert_refused(result: Result, message: str) -> None:
     [
         (("compare", "nowhere.parquet", "--key", "user"), "nowhere.parquet: no such file"),
         ((*COMPARE, "--workers", "0"), "--workers must be at least 1, not 0"),
-        ((*COMPARE, "--strategy", "magic"), f"no strategy 'magic'; there are {', '.join(split.NAMES)}"),
+        ((*COMPARE, "--split", "magic"), f"no splitter 'magic'; there are {', '.join(split.NAMES)}"),
         ((*COMPARE, "--key", "user"), "leave out --key"),
         ((*COMPARE, "--window", "10", "--slide", "3"), "--window must be a multiple of --slide"),
         ((*COMPARE, "--plot", "loads.docx"), "loads.docx: a plot is a .png"),

@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skewless import aggregate, chop, hashing, metrics, place, sketch, split, workload
+    from skewless import chop, metrics, place, split, workload
     from skewless.aggregate import (
         Aggregate,
         collect,
@@ -24,42 +24,29 @@ if TYPE_CHECKING:
         top,
         var,
     )
-    from skewless.api.keyed import KeyedStream, keyed, windowed
-    from skewless.api.windowed import WindowedStream
-    from skewless.chop import rows
-    from skewless.control.placing import Rule
-    from skewless.core.counts import Counts
+    from skewless.api.keyed import keyed
+    from skewless.api.ordered import ordered
+    from skewless.api.watch import watch
+    from skewless.api.windowed import windowed
     from skewless.core.errors import SkewlessError
-    from skewless.core.policy import Policy
-    from skewless.core.ring import Ring
     from skewless.operators.process import Processor, Rows, SlotProcessor, State
-    from skewless.spark.ordered import Ordered, ordered
     from skewless.spark.session import configure, session
 
-__version__ = "0.5.0"
+__version__ = "0.6.0.dev0"
 
 __all__ = [
     "Aggregate",
-    "Counts",
-    "KeyedStream",
-    "Ordered",
-    "Policy",
     "Processor",
-    "Ring",
     "Rows",
-    "Rule",
     "SkewlessError",
     "SlotProcessor",
     "State",
-    "WindowedStream",
-    "aggregate",
     "chop",
     "collect",
     "configure",
     "count",
     "distinct",
     "first",
-    "hashing",
     "keyed",
     "last",
     "max",
@@ -69,36 +56,30 @@ __all__ = [
     "ordered",
     "place",
     "quantile",
-    "rows",
     "session",
-    "sketch",
     "split",
     "std",
     "sum",
     "top",
     "var",
+    "watch",
     "windowed",
     "workload",
 ]
 
 # Loaded when asked for: Spark's Python workers start sooner, and pyspark is only for those who use it.
-_AGGREGATES = "Aggregate collect count distinct first last max mean min quantile std sum top var"
 _HOMES = {
-    "skewless.aggregate": _AGGREGATES.split(),
-    "skewless.chop": ["rows"],
-    "skewless.core.errors": ["SkewlessError"],
-    "skewless.core.counts": ["Counts"],
-    "skewless.operators.process": ["Processor", "Rows", "SlotProcessor", "State"],
-    "skewless.core.policy": ["Policy"],
-    "skewless.core.ring": ["Ring"],
-    "skewless.spark.ordered": ["Ordered", "ordered"],
-    "skewless.control.placing": ["Rule"],
-    "skewless.spark.session": ["configure", "session"],
-    "skewless.api.keyed": ["KeyedStream", "keyed", "windowed"],
-    "skewless.api.windowed": ["WindowedStream"],
+    "skewless.aggregate": "Aggregate collect count distinct first last max mean min quantile std sum top var",
+    "skewless.api.keyed": "keyed",
+    "skewless.api.ordered": "ordered",
+    "skewless.api.watch": "watch",
+    "skewless.api.windowed": "windowed",
+    "skewless.core.errors": "SkewlessError",
+    "skewless.operators.process": "Processor Rows SlotProcessor State",
+    "skewless.spark.session": "configure session",
 }
-_HOME = {name: home for home, names in _HOMES.items() for name in names}
-_MODULES = {"aggregate", "chop", "hashing", "metrics", "place", "sketch", "split", "workload"}
+_HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
+_MODULES = {"chop", "metrics", "place", "split", "workload"}
 
 
 def __getattr__(name: str) -> Any:

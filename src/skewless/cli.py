@@ -34,7 +34,7 @@ def compare(
     source: Annotated[str, typer.Argument(help="A .parquet, .csv or .jsonl file (.gz too), or zipf:1.5[:keys=10000].")],
     key: Annotated[list[str] | None, typer.Option(help="Key column; repeat it for a composite key.")] = None,
     workers: Annotated[int, typer.Option(help="Workers to route to.")] = 8,
-    strategy: Annotated[list[str] | None, typer.Option(help="Strategy to try; repeatable. All by default.")] = None,
+    split: Annotated[list[str] | None, typer.Option(help="Splitter to try; repeatable. All by default.")] = None,
     window: Annotated[int | None, typer.Option(help="Tuples in a window; a tenth of the stream by default.")] = None,
     slide: Annotated[int | None, typer.Option(help="Tuples in a slide; a tenth of a window by default.")] = None,
     tuples: Annotated[int | None, typer.Option(help="Length of a generated stream, or rows of the file.")] = None,
@@ -42,7 +42,7 @@ def compare(
     json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of a table.")] = False,
     plot: Annotated[Path | None, typer.Option(help="Draw the load of each worker over time to this file.")] = None,
 ) -> None:
-    """Try each strategy on a stream and say which suits it."""
+    """Try each splitter on a stream and say which suits it."""
     # Loading the kernels takes a second that --version and --help need not wait for.
     from skewless.simulate import compare as comparing
     from skewless.simulate.plot import check_plot, draw_loads
@@ -52,16 +52,16 @@ def compare(
     with _errors_in_one_line(), _progress() as progress:
         if workers < 1:
             raise SkewlessError(f"--workers must be at least 1, not {workers}")
-        strategies = comparing.check_strategies(strategy or [])
+        splitters = comparing.check_splits(split or [])
         if plot is not None:
             check_plot(plot)
         reading = progress.add_task("reading", total=None)
         with open_stream(source, key or [], tuples, seed, lambda rows: progress.advance(reading, rows)) as stream:
             window, slide = comparing.window_and_slide(stream.tuples, window, slide)
             progress.update(reading, total=stream.tuples, completed=stream.tuples)
-            tasks = {name: progress.add_task(name, total=stream.tuples) for name in strategies}
+            tasks = {name: progress.add_task(name, total=stream.tuples) for name in splitters}
             comparison = comparing.compare(
-                stream, strategies, workers, window, slide, lambda name, routed: progress.advance(tasks[name], routed)
+                stream, splitters, workers, window, slide, lambda name, routed: progress.advance(tasks[name], routed)
             )
         if plot is not None:
             draw_loads(comparison, plot)

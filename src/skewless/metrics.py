@@ -1,7 +1,7 @@
 """How balanced a routing is, and what the balance costs.
 
-A routing is two arrays of equal length, a key and a worker for each tuple, and `n`, the number of workers (one that got
-nothing counts too). A *fragment* is a key on a worker: each one is a partial result that someone has to merge.
+A routing is two arrays of equal length, a key and a worker for each tuple, and `n`, the number of workers (a worker
+that got nothing counts too). A *fragment* is a key on a worker: each one is a partial result that has to be merged.
 
 References
 ----------
@@ -98,7 +98,7 @@ def fragments(keys: Int64Array, workers: Int32Array, n: int) -> int:
 
 
 def fragments_per_key(keys: Int64Array, workers: Int32Array, n: int) -> float:
-    """Workers on which a key lies, on average over the keys: 1 where no key is split.
+    """The number of workers that hold a key, on average over the keys: 1 if no key is split.
 
     >>> fragments_per_key(np.array([7, 7, 7, 9]), np.array([0, 1, 1, 0], np.int32), n=2)
     1.5
@@ -181,7 +181,7 @@ def _mix(key: np.int64, worker: np.int32) -> np.uint64:
 
 @kernel
 def _distinct_pairs(keys: Int64Array, workers: Int32Array) -> tuple[Int64Array, Int32Array]:
-    """Each (key, worker) once: tuples are dealt into 256 bins by hash, so that the table of a bin fits the cache."""
+    """Each (key, worker) once: tuples are divided into 256 bins by hash, so that the table of a bin fits the cache."""
     edges: Int64Array = np.zeros(257, np.int64)
     for i in range(len(keys)):
         edges[np.int64(_mix(keys[i], workers[i]) >> np.uint64(56)) + 1] += 1
@@ -193,7 +193,7 @@ def _distinct_pairs(keys: Int64Array, workers: Int32Array) -> tuple[Int64Array, 
         bin_keys[fill[chosen]] = keys[i]
         bin_workers[fill[chosen]] = workers[i]
         fill[chosen] += 1
-    # At least twice as many slots as tuples, rounded up to a power of two, is less than four times as many.
+    # At least twice as many entries as tuples, rounded up to a power of two, is less than four times as many.
     table = np.empty(4 * largest, np.int64)
     # The pairs found are kept at the front of the bins, where every tuple has been looked at already.
     found = 0

@@ -35,7 +35,9 @@ def worker(deal: BatchAssignment, key: int, window: int) -> int:
 
 
 @given(deals(), st.lists(st.tuples(HASHES, st.integers(-100, 300)), min_size=1, max_size=20))
-def test_a_row_goes_once_to_each_worker_that_has_a_window_of_it(deal: BatchAssignment, rows: list[tuple[int, int]]) -> None:
+def test_a_row_goes_once_to_each_worker_that_has_a_window_of_it(
+    deal: BatchAssignment, rows: list[tuple[int, int]]
+) -> None:
     hashes, times = (np.array(column, np.int64) for column in zip(*rows, strict=True))
     which, workers = deal.copies(hashes, times)
     copies = list(zip(which.tolist(), workers.tolist(), strict=True))
@@ -93,13 +95,26 @@ def test_rows_are_copied_as_often_as_batches_overlap(windows: Windows, batch: in
 
 
 @given(deals(), st.integers(1, 7), st.integers(-20, 60), HASHES)
-def test_a_change_leaves_earlier_windows_where_they_are(deal: BatchAssignment, batch: int, window: int, key: int) -> None:
+def test_a_change_leaves_earlier_windows_where_they_are(
+    deal: BatchAssignment, batch: int, window: int, key: int
+) -> None:
     later = deal.changed(batch, window)
     assert later.batch == batch
     before = np.arange(window - 40, window)
     keys = np.full(len(before), key)
     assert later.worker_of(keys, before).tolist() == deal.worker_of(keys, before).tolist()
     assert later.batch_of(window) == range(window, window + batch)
+
+
+def test_sizes_of_windows_that_are_over_are_left_out() -> None:
+    windows = Windows(10, 5)
+    deal = BatchAssignment.of(windows, 3, 2).changed(4, 10).changed(1, 20).changed(5, 33)
+    short = deal.from_window(25)
+    assert short.sizes == (deal.sizes[0], (20, 1), (33, 5))
+    later, hashes = np.arange(25, 80), np.full(55, 11)
+    assert (short.worker_of(hashes, later) == deal.worker_of(hashes, later)).all()
+    assert deal.from_window(5) == deal
+    assert BatchAssignment.of(windows, 3, 2).from_window(100) == BatchAssignment.of(windows, 3, 2)
 
 
 @given(st.integers(1, 9), st.lists(HASHES, min_size=1), st.integers(-5, 5))

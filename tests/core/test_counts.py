@@ -43,7 +43,7 @@ def test_a_tail_that_was_counted_is_taken_as_it_is() -> None:
 
 def test_a_tail_counted_on_other_workers_is_refused() -> None:
     seen = Counts(np.array([5]), np.array([3]), total=10, tail=np.array([6, 1]))
-    with pytest.raises(SkewlessError, match="counted on 2 workers, but there are 3"):
+    with pytest.raises(SkewlessError, match="counted in 2 workers, but there are 3"):
         seen.tail_loads(3)
 
 

@@ -223,5 +223,7 @@ def test_preimages_of_no_partitions_or_too_many_are_refused(n: int) -> None:
 
 
 def test_hashing_numbers_in_numpy_does_not_import_arrow() -> None:
-    code = "import sys, numpy, skewless.core.hashing as h; h.xxhash64(numpy.arange(3)); sys.exit('pyarrow' in sys.modules)"
+    code = (
+        "import sys, numpy, skewless.core.hashing as h; h.xxhash64(numpy.arange(3)); sys.exit('pyarrow' in sys.modules)"
+    )
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -17,7 +17,11 @@ TIMES = st.lists(st.integers(-200, 200), max_size=60).map(sorted)
 def holding(windows: Windows, time: int) -> list[int]:
     """The windows that hold a time, by looking at all."""
     least = 0 if windows.rows else -400
-    return [k for k in range(least, 400) if k * windows.slide <= time < k * windows.slide + windows.size]
+    return [k for k in range(least, 400) if holds(windows, k, time)]
+
+
+def holds(windows: Windows, window: int, time: int) -> bool:
+    return window * windows.slide <= time < window * windows.slide + windows.size
 
 
 @given(SHAPES, TIMES)
@@ -94,6 +98,24 @@ def test_no_edge_of_a_window_cuts_a_pane(shape: tuple[int, int]) -> None:
     edges = {edge for k in range(-3, 4) for edge in windows.span(k)}
     assert all(edge % pane == 0 for edge in edges)
     assert pane == max(d for d in range(1, windows.slide + 1) if all(edge % d == 0 for edge in edges))
+
+
+@given(SHAPES, st.integers(-60, 60))
+def test_a_window_is_made_up_of_the_panes_that_it_holds(shape: tuple[int, int], window: int) -> None:
+    windows = Windows(*shape)
+    start, end = windows.span(window)
+    panes = windows.panes_of(window)
+    assert (panes.start * windows.pane, panes.stop * windows.pane) == (start, end)
+    assert all(window in windows.with_pane(pane) for pane in panes)
+    assert window not in windows.with_pane(panes.start - 1)
+    assert window not in windows.with_pane(panes.stop)
+
+
+@given(SHAPES, st.integers(-60, 60))
+def test_the_windows_with_a_pane_are_those_that_hold_its_times(shape: tuple[int, int], pane: int) -> None:
+    windows = Windows(*shape)
+    for time in range(pane * windows.pane, (pane + 1) * windows.pane):
+        assert list(windows.with_pane(pane)) == [k for k in range(-3000, 3000) if holds(windows, k, time)]
 
 
 def test_times_before_1970_are_in_the_windows_below() -> None:

@@ -31,7 +31,7 @@ maxFilesPerTrigger = 1
 [key]
 columns = ["page"]
 workers = 16
-strategy = "auto"
+split = "auto"
 
 [window]
 time = "ts"
@@ -129,7 +129,7 @@ REFUSED = [
     ("[window]", "[windw]", "21: windw is unknown; did you mean window?"),
     ("name =", "nmae =", "1: nmae is unknown; did you mean name?"),
     ("slide =", "sldie =", "24: [window] sldie is unknown; did you mean slide?"),
-    ("workers =", "zzz =", "18: [key] zzz is unknown; there is only columns, workers, strategy"),
+    ("workers =", "zzz =", "18: [key] zzz is unknown; there is only columns, workers, split, folder"),
     (
         '[aggregates]\nn = "count"\nspent = "sum(`the price`)"\n',
         "",
@@ -167,7 +167,7 @@ REFUSED = [
         "5: [spark] sql.x is no setting of Spark's: they start with spark.; write spark.sql.x",
     ),
     (
-        '[key]\ncolumns = ["page"]\nworkers = 16\nstrategy = "auto"\n',
+        '[key]\ncolumns = ["page"]\nworkers = 16\nsplit = "auto"\n',
         "",
         '1: there is no [key]; add one, with columns = ["page"]',
     ),
@@ -208,9 +208,9 @@ REFUSED = [
     ),
     # key, window
     (
-        'strategy = "auto"',
-        'strategy = "dolton"',
-        "19: [key] strategy is dolton, which is unknown; did you mean dalton?",
+        'split = "auto"',
+        'split = "dolton"',
+        "19: [key] split is dolton, which is unknown; did you mean dalton?",
     ),
     (
         'slide = "1 second"',

@@ -4,7 +4,7 @@ import pytest
 
 from skewless import split
 from skewless.core.errors import SkewlessError
-from skewless.simulate.compare import check_strategies, compare, window_and_slide
+from skewless.simulate.compare import check_splits, compare, window_and_slide
 from skewless.simulate.source import open_stream
 
 
@@ -24,13 +24,13 @@ def test_every_strategy_sees_the_whole_stream() -> None:
 
 
 def test_all_strategies_unless_some_are_named() -> None:
-    assert check_strategies([]) == list(split.NAMES)
-    assert check_strategies(["shuffle", "hash", "shuffle"]) == ["shuffle", "hash"]
+    assert check_splits([]) == list(split.NAMES)
+    assert check_splits(["shuffle", "hash", "shuffle"]) == ["shuffle", "hash"]
 
 
 def test_an_unknown_strategy_is_refused_with_those_there_are() -> None:
-    with pytest.raises(SkewlessError, match="no strategy 'magic'; there are hash, shuffle"):
-        check_strategies(["hash", "magic"])
+    with pytest.raises(SkewlessError, match="no splitter 'magic'; there are hash, shuffle"):
+        check_splits(["hash", "magic"])
 
 
 @pytest.mark.parametrize(

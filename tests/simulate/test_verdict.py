@@ -16,7 +16,7 @@ def result(worst: float, fragments: float, seconds: float = 1.0) -> Replay:
 
 def test_hash_is_enough_for_a_stream_without_skew() -> None:
     verdict = choose({"hash": result(1.1, 1.0), "shuffle": result(1.0, 2.0)})
-    assert verdict.strategy == "hash"
+    assert verdict.split == "hash"
     assert "not skewed enough" in verdict.why
 
 
@@ -24,7 +24,7 @@ def test_the_least_split_of_the_balanced_wins() -> None:
     verdict = choose(
         {"hash": result(1.8, 1.0), "shuffle": result(1.0, 2.0), "cam": result(1.08, 1.3), "cm": result(1.12, 1.1)}
     )
-    assert verdict.strategy == "cam"
+    assert verdict.split == "cam"
     assert "of the 2" in verdict.why
     assert "(1.00, shuffle)" in verdict.why
 
@@ -33,13 +33,13 @@ def test_the_faster_wins_among_equals() -> None:
     verdict = choose(
         {"slow": result(1.2, 1.301, 2.0), "fast": result(1.2, 1.304, 1.0), "shuffle": result(1.2, 2.0, 0.1)}
     )
-    assert verdict.strategy == "fast"
+    assert verdict.split == "fast"
     assert "fastest of the 2" in verdict.why
 
 
 def test_one_that_is_far_ahead_needs_no_comparison() -> None:
     verdict = choose({"hash": result(1.9, 1.0), "shuffle": result(1.0, 2.0)})
-    assert verdict.strategy == "shuffle"
+    assert verdict.split == "shuffle"
     assert "no other comes near" in verdict.why
 
 
@@ -49,9 +49,9 @@ def test_one_alone_is_not_praised() -> None:
 
 def test_tolerance_widens_the_choice() -> None:
     replays = {"hash": result(1.9, 1.0), "shuffle": result(1.0, 2.0)}
-    assert choose(replays, tolerance=1.0).strategy == "hash"
+    assert choose(replays, tolerance=1.0).split == "hash"
 
 
 def test_there_is_something_to_choose_from() -> None:
-    with pytest.raises(SkewlessError, match="no strategies"):
+    with pytest.raises(SkewlessError, match="no splitters"):
         choose({})

@@ -151,7 +151,7 @@ def test_an_interrupted_job_stops_and_goes_on_when_it_is_run_again(
 
 
 def test_a_stream_that_is_routed_shows_its_imbalance() -> None:
-    done = command(JOB.replace("workers = 2", 'workers = 2\nstrategy = "hash"'))
+    done = command(JOB.replace("workers = 2", 'workers = 2\nsplit = "hash"'))
     assert (done.exit_code, done.stderr) == (0, "")
     # What a batch observed is known when the next has begun.
     assert re.search(r"^batch 2 .* \| imbalance \d\.\d\d \| watermark", done.stdout, re.MULTILINE)

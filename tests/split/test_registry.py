@@ -31,7 +31,7 @@ def test_options_reach_the_splitter() -> None:
 
 
 def test_an_unknown_name_is_refused_with_those_there_are() -> None:
-    with pytest.raises(SkewlessError, match=f"no strategy 'hashh'; there are {', '.join(split.NAMES)}"):
+    with pytest.raises(SkewlessError, match=f"no splitter 'hashh'; there are {', '.join(split.NAMES)}"):
         split.make("hashh", 3)
 
 

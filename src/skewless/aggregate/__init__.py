@@ -1,6 +1,6 @@
 """Aggregates for `agg`: count, sum, min, max, mean, var, std, first, last, distinct, quantile, top, collect, your own.
 
-All of them are made of partial states that may meet in any order, which is what lets a hot key be split.
+Each of them is computed from partial states that can be joined in any order. This is why a hot key can be split.
 
 >>> from skewless import aggregate as A
 >>> A.sum("price"), A.first("user", by="clicked_at")
@@ -44,7 +44,7 @@ __all__ = [
 
 
 def count(column: str | None = None) -> Measure:
-    """How many rows there are, or how many where a column is not null.
+    """The number of rows, or of rows whose column is not null.
 
     >>> count(), count("price")
     (count(), count(price))
@@ -53,7 +53,7 @@ def count(column: str | None = None) -> Measure:
 
 
 def sum(column: str) -> Measure:
-    """Sum; exact for integers and decimals, and an error if it does not fit.
+    """The sum; exact for integers and decimals, and an error if the result does not fit its type.
 
     >>> sum("price")
     sum(price)
@@ -107,7 +107,7 @@ def std(column: str) -> Measure:
 
 
 def first(column: str, by: str | None = None, ignore_nulls: bool = False) -> Measure:
-    """Value of the earliest row, by its time or by a column; ties go to the smallest value.
+    """The value of the earliest row, ordered by its time or by a column; ties go to the smallest value.
 
     >>> first("page"), first("page", by="clicked_at")
     (first(page), first(page, by=clicked_at))
@@ -116,7 +116,7 @@ def first(column: str, by: str | None = None, ignore_nulls: bool = False) -> Mea
 
 
 def last(column: str, by: str | None = None, ignore_nulls: bool = False) -> Measure:
-    """Value of the latest row, by its time or by a column; ties go to the largest value.
+    """The value of the latest row, ordered by its time or by a column; ties go to the largest value.
 
     >>> last("page", ignore_nulls=True)
     last(page)
@@ -125,7 +125,7 @@ def last(column: str, by: str | None = None, ignore_nulls: bool = False) -> Meas
 
 
 def distinct(column: str, lg_k: int = 12) -> Measure:
-    """Roughly how many different values there are: a HyperLogLog of 2^lg_k bytes, 1.6% off for the default.
+    """The approximate number of different values, from a HyperLogLog of 2^lg_k bytes; the default is about 1.6% off.
 
     >>> distinct("user")
     distinct(user)
@@ -134,7 +134,7 @@ def distinct(column: str, lg_k: int = 12) -> Measure:
 
 
 def quantile(column: str, q: float | Sequence[float], k: int = 200) -> Measure:
-    """Roughly the value at a rank: a KLL sketch, for the default off by 1.33% of the rows.
+    """The approximate value at a rank, from a KLL sketch; by default the rank is off by at most 1.33% of the rows.
 
     >>> quantile("price", 0.5), quantile("price", [0.25, 0.5, 0.75])
     (quantile(price), quantile(price))
@@ -143,7 +143,7 @@ def quantile(column: str, q: float | Sequence[float], k: int = 200) -> Measure:
 
 
 def top(column: str, k: int = 10, lg_max_k: int = 10) -> Measure:
-    """Roughly the most frequent values with their counts, for the default off by 0.34% of the rows.
+    """The approximate most frequent values with their counts; by default a count is off by at most 0.34% of the rows.
 
     >>> top("page", k=3)
     top(page)

@@ -14,24 +14,24 @@ from skewless.core.arrays import Int64Array
 
 
 class Collect(Measure):
-    """The values that are not null, in no particular order; an empty list of nothing.
+    """A list of the values that are not null, in no particular order; an empty list if there are none.
 
     The state grows with the values, so use it only where the lists stay short.
     """
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
-        """Any type will do."""
+        """Accepts any type."""
         (kind,) = types
         return CollectKernel(kind)
 
 
 class CollectKernel(Kernel):
-    """Keeps a list of Python values for each group, None before the first. Lists are never changed once made.
+    """Keeps a list of Python values for each group, None before the first value. A list never changes once it is made.
 
     Parameters
     ----------
     kind
-        Of the column.
+        The column's type.
     """
 
     nullable = False
@@ -41,7 +41,7 @@ class CollectKernel(Kernel):
         self.types = (self.result,)
 
     def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
-        """Sorts the rows by group; rows of a group stay in order."""
+        """Sorts the rows by group; the rows of a group stay in order."""
         groups, column = drop_nulls(groups, columns[0])
         order = np.argsort(groups, kind="stable")
         values = column.take(pa.array(order)).to_pylist()
@@ -51,11 +51,11 @@ class CollectKernel(Kernel):
         return (objects(values[i:j] or None for i, j in bounds),)
 
     def empty(self, n: int) -> Fields:
-        """No lists."""
+        """States without a list."""
         return (np.full(n, None, dtype=object),)
 
     def join(self, a: Fields, b: Fields) -> Fields:
-        """One list after the other."""
+        """Appends the second list to the first."""
         pairs = zip(a[0], b[0], strict=True)
         return (objects(y if x is None else x if y is None else x + y for x, y in pairs),)
 
@@ -64,9 +64,9 @@ class CollectKernel(Kernel):
         return pa.array([values or [] for values in fields[0]], type=self.result)
 
     def dump(self, fields: Fields) -> list[pa.Array]:
-        """Lists, null where there is none."""
+        """The lists, null where there is none."""
         return [pa.array(fields[0].tolist(), type=self.result)]
 
     def load(self, arrays: Sequence[pa.Array]) -> Fields:
-        """As dumped."""
+        """The lists that `dump` gave."""
         return (objects(arrays[0].to_pylist()),)

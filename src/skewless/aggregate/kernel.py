@@ -1,4 +1,4 @@
-"""What an aggregate becomes once the types of its columns are known: arithmetic on arrays, one element a group."""
+"""What an aggregate becomes once the types of its columns are known: arithmetic on arrays, one element per group."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ Fields: TypeAlias = tuple[np.ndarray[Any, Any], ...]
 
 
 class Kernel(ABC):
-    """Computes one aggregate: partial states from rows, sums of states, and values from states.
+    """Computes one aggregate: makes partial states from rows, joins states, and makes values from states.
 
-    A state is an element of each of the `Fields`; the empty state changes nothing that it is joined with. `join` is
-    associative and commutative up to rounding, so partial states may meet in any order.
+    A state is one element of each of the `Fields`. Joining a state with the empty state does not change it. `join` is
+    associative and commutative up to rounding, so partial states can be joined in any order.
     """
 
     types: tuple[pa.DataType, ...]
-    """Of the fields, as they travel and are stored."""
+    """The types of the fields, as they are sent and stored."""
     result: pa.DataType
-    """Of the values."""
+    """The type of the values."""
     nullable = True
     """Whether a value can be null."""
     inverts = False
@@ -41,7 +41,7 @@ class Kernel(ABC):
 
     @abstractmethod
     def join(self, a: Fields, b: Fields) -> Fields:
-        """The states of the rows of both, element by element."""
+        """The states of the rows of `a` and `b` together, element by element."""
 
     def leave(self, a: Fields, b: Fields) -> Fields:
         """The states of the rows of `a` without those of `b`."""
@@ -56,10 +56,10 @@ class Kernel(ABC):
         return [pa.array(field, type=kind) for field, kind in zip(fields, self.types, strict=True)]
 
     def forget(self) -> None:  # noqa: B027 - most have nothing to let go of
-        """No fields made so far will be used again; what they may refer to can go."""
+        """Release what the fields made so far refer to; none of these fields will be used again."""
 
     def load(self, arrays: Sequence[pa.Array]) -> Fields:
-        """The fields that `dump` gave; arrays that may be written to."""
+        """The fields that `dump` gave, as arrays that can be written to."""
         return tuple(np.array(array) for array in arrays)
 
 
@@ -75,5 +75,5 @@ def put(fields: Fields, at: Any, values: Fields) -> None:
 
 
 def concat(parts: Sequence[Fields]) -> Fields:
-    """One after the other."""
+    """The fields of all parts, one part after the other."""
     return tuple(np.concatenate(part) for part in zip(*parts, strict=True))

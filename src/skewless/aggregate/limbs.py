@@ -1,7 +1,7 @@
-"""Exact sums of integers and decimals: each value as limbs of 32 bits, each limb with a sum of its own.
+"""Exact sums of integers and decimals: each value is split into limbs of 32 bits, and each limb has its own sum.
 
 A sum of 32-bit limbs in 64 bits has room for 2^31 values, needs no carries while it runs, and can be subtracted from.
-Only the value at the end is put together.
+The limbs are combined only for the final value.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def limbs_of(kind: pa.DataType) -> int:
 
 
 def split(array: pa.Array) -> list[Int64Array]:
-    """The limbs of each value, lowest first; whatever stands for a null is 0."""
+    """The limbs of each value, lowest first; the limbs of a null are 0."""
     if pa.types.is_decimal(array.type):
         words = _words(array)
         return [_valid(array, words[:, i]) for i in range(limbs_of(array.type))]
@@ -45,7 +45,7 @@ def whole(limbs: tuple[Any, ...]) -> list[int]:
 
 
 def whole64(limbs: tuple[Any, ...]) -> tuple[Int64Array, Any]:
-    """The integers that one or two limbs stand for, modulo 2^64, and which do not fit into 64 bits."""
+    """The integers that one or two limbs stand for, modulo 2^64, and which of them do not fit into 64 bits."""
     if len(limbs) == 1:
         return limbs[0], np.zeros(len(limbs[0]), dtype=bool)
     low, high = limbs

@@ -12,7 +12,7 @@ from skewless.aggregate.kernel import Kernel
 from skewless.core.errors import SkewlessError
 
 TIME = "__skewless_time"
-"""In place of a column: the time of the row, in microseconds since 1970."""
+"""Used in place of a column's name: the time of the row, in microseconds since 1970."""
 
 
 class Measure(ABC):
@@ -21,7 +21,7 @@ class Measure(ABC):
     Parameters
     ----------
     columns
-        What it reads.
+        The columns that it reads.
     """
 
     heavy: ClassVar[bool] = False
@@ -39,7 +39,7 @@ class Measure(ABC):
 
     @property
     def mark(self) -> str:
-        """What it computes, by name: stored state of another mark is not its own."""
+        """A text that names what it computes; stored state with another mark belongs to another aggregate."""
         simple = {k: v for k, v in sorted(vars(self).items()) if isinstance(v, str | int | float | tuple | list | None)}
         return f"{type(self).__qualname__} {simple}"
 

@@ -17,23 +17,23 @@ from skewless.core.arrays import Int64Array
 from skewless.core.errors import SkewlessError
 
 _CONTEXT = decimal.Context(prec=76)
-_EXACT_ROWS = 1 << 20  # so many limbs of 32 bits add up exactly in a double
+_EXACT_ROWS = 1 << 20  # this many limbs of 32 bits add up exactly in a double
 _NO_WARNINGS = np.errstate(over="ignore", invalid="ignore")  # sums of doubles may well be infinite or NaN
 
 
 class Count(Measure):
-    """Rows, or rows whose column is not null."""
+    """The number of rows, or of rows whose column is not null."""
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
-        """Any type will do."""
+        """Accepts any type."""
         return CountKernel()
 
 
 class Sum(Measure):
-    """Sum of what is not null; null where everything is."""
+    """The sum of the values that are not null; null if all values are null."""
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
-        """Exact for integers and decimals."""
+        """A kernel that is exact for integers and decimals."""
         (kind,) = types
         if pa.types.is_floating(kind):
             return FloatSumKernel()
@@ -43,7 +43,7 @@ class Sum(Measure):
 
 
 class Mean(Measure):
-    """Average of what is not null; null where everything is."""
+    """The average of the values that are not null; null if all values are null."""
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
         """Decimals stay decimals, everything else gives a double."""
@@ -56,12 +56,12 @@ class Mean(Measure):
 
 
 class Var(Measure):
-    """Variance of a sample: null for a single value, as in Spark."""
+    """The variance of a sample; null for a single value, as in Spark."""
 
     root = False
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
-        """Any number, as a double."""
+        """Accepts any number, and reads it as a double."""
         (kind,) = types
         if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
             raise self.refuse(kind, "numbers")
@@ -69,7 +69,7 @@ class Var(Measure):
 
 
 class Std(Var):
-    """Standard deviation of a sample: the root of its variance."""
+    """The standard deviation of a sample: the square root of its variance."""
 
     root = True
 
@@ -83,22 +83,22 @@ class CountKernel(Kernel):
     inverts = True
 
     def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
-        """Count per group."""
+        """The count of each group."""
         for column in columns:
             if column.null_count:
                 groups = groups[np.asarray(column.is_valid())]
         return (np.bincount(groups, minlength=n),)
 
     def empty(self, n: int) -> Fields:
-        """Zeros."""
+        """Counts of 0."""
         return (np.zeros(n, dtype=np.int64),)
 
     def join(self, a: Fields, b: Fields) -> Fields:
-        """Add."""
+        """Adds the counts."""
         return _add(a, b)
 
     def leave(self, a: Fields, b: Fields) -> Fields:
-        """Subtract."""
+        """Subtracts the counts."""
         return _subtract(a, b)
 
     def finish(self, fields: Fields) -> pa.Array:
@@ -107,27 +107,27 @@ class CountKernel(Kernel):
 
 
 class FloatSumKernel(Kernel):
-    """Sums doubles; never subtracts, as that would drift."""
+    """Sums doubles; it never subtracts, because the rounding errors would add up."""
 
     types = (pa.float64(), pa.int64())
     result: pa.DataType = pa.float64()
 
     def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
-        """Sum and count per group."""
+        """The sum and the count of each group."""
         groups, values = _doubles(groups, columns[0])
         return np.bincount(groups, weights=values, minlength=n), np.bincount(groups, minlength=n)
 
     def empty(self, n: int) -> Fields:
-        """Zeros."""
+        """Sums and counts of 0."""
         return np.zeros(n), np.zeros(n, dtype=np.int64)
 
     @_NO_WARNINGS
     def join(self, a: Fields, b: Fields) -> Fields:
-        """Add."""
+        """Adds the sums and the counts."""
         return _add(a, b)
 
     def finish(self, fields: Fields) -> pa.Array:
-        """The sum, or null of nothing."""
+        """The sum, or null if there are no values."""
         return pa.array(fields[0], mask=fields[1] == 0)
 
 
@@ -135,18 +135,18 @@ class FloatMeanKernel(FloatSumKernel):
     """Averages doubles."""
 
     def finish(self, fields: Fields) -> pa.Array:
-        """The average, or null of nothing."""
+        """The average, or null if there are no values."""
         total, n = fields
         return pa.array(total / np.maximum(n, 1), mask=n == 0)
 
 
 class ExactSumKernel(Kernel):
-    """Sums integers and decimals by their limbs.
+    """Sums integers and decimals limb by limb.
 
     Parameters
     ----------
     kind
-        Of the column.
+        The column's type.
     """
 
     inverts = True
@@ -158,7 +158,7 @@ class ExactSumKernel(Kernel):
         self.result = pa.decimal128(min(38, kind.precision + 10), kind.scale) if decimals else pa.int64()
 
     def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
-        """Sums of limbs and count per group."""
+        """The sums of limbs and the count of each group."""
         (column,) = columns
         total = self.empty(n)
         for start in range(0, len(column), _EXACT_ROWS):
@@ -169,19 +169,19 @@ class ExactSumKernel(Kernel):
         return total
 
     def empty(self, n: int) -> Fields:
-        """Zeros."""
+        """Sums and counts of 0."""
         return tuple(np.zeros(n, dtype=np.int64) for _ in self.types)
 
     def join(self, a: Fields, b: Fields) -> Fields:
-        """Add limb by limb."""
+        """Adds limb by limb."""
         return _add(a, b)
 
     def leave(self, a: Fields, b: Fields) -> Fields:
-        """Subtract limb by limb."""
+        """Subtracts limb by limb."""
         return _subtract(a, b)
 
     def finish(self, fields: Fields) -> pa.Array:
-        """The sum, or null of nothing; one that does not fit is an error, as in Spark's ANSI mode."""
+        """The sum, or null if there are no values; a sum that does not fit is an error, as in Spark's ANSI mode."""
         *parts, n = fields
         if pa.types.is_decimal(self.result):
             return _decimals(limbs.whole(tuple(parts)), n, self.result)
@@ -202,7 +202,7 @@ class ExactMeanKernel(ExactSumKernel):
             self.result = pa.float64()
 
     def finish(self, fields: Fields) -> pa.Array:
-        """The average, or null of nothing."""
+        """The average, or null if there are no values."""
         *parts, n = fields
         total = limbs.whole(tuple(parts))
         if not pa.types.is_decimal(self.result):
@@ -214,12 +214,12 @@ class ExactMeanKernel(ExactSumKernel):
 
 
 class VarKernel(Kernel):
-    """Count, mean and sum of squared differences, joined as Chan, Golub and LeVeque do.
+    """Keeps count, mean and sum of squared differences, joined by the method of Chan, Golub and LeVeque.
 
     Parameters
     ----------
     root
-        Whether to take the root at the end.
+        Whether to take the square root at the end.
     """
 
     types = (pa.float64(), pa.float64(), pa.float64())
@@ -230,27 +230,27 @@ class VarKernel(Kernel):
 
     @_NO_WARNINGS
     def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
-        """Two passes over the rows."""
+        """Makes two passes over the rows."""
         groups, values = _doubles(groups, columns[0])
         count = np.bincount(groups, minlength=n).astype(np.float64)
         mean = np.bincount(groups, weights=values, minlength=n) / np.maximum(count, 1)
         return count, mean, np.bincount(groups, weights=(values - mean[groups]) ** 2, minlength=n)
 
     def empty(self, n: int) -> Fields:
-        """Zeros."""
+        """Counts, means and squares of 0."""
         return np.zeros(n), np.zeros(n), np.zeros(n)
 
     @_NO_WARNINGS
     def join(self, a: Fields, b: Fields) -> Fields:
-        """Means weighed by counts, and what they differ by added to the squares."""
+        """Weighs the means by the counts, and adds the difference of the means to the squares."""
         count = a[0] + b[0]
         apart = b[1] - a[1]
         share = b[0] / np.maximum(count, 1)
-        # A weight of 0 comes first, as the square alone may overflow.
+        # Multiply by the weight first: it may be 0, and the square alone may overflow.
         return count, a[1] + apart * share, a[2] + b[2] + a[0] * share * apart * apart
 
     def finish(self, fields: Fields) -> pa.Array:
-        """The variance or its root, null of fewer than two values."""
+        """The variance or its root; null for fewer than two values."""
         count, _, squares = fields
         values = squares / np.maximum(count - 1, 1)
         return pa.array(np.sqrt(values) if self.root else values, mask=count < 2)
@@ -272,7 +272,7 @@ def _doubles(groups: Int64Array, column: pa.Array) -> tuple[Int64Array, Any]:
 
 
 def _decimals(values: list[int], n: Any, kind: pa.DataType) -> pa.Array:
-    """Unscaled values as decimals, null of nothing; one with too many digits is an error, as in Spark's ANSI mode."""
+    """Unscaled values as decimals, null where `n` is 0; too many digits are an error, as in Spark's ANSI mode."""
     most = 10**kind.precision
     if any(count and abs(value) >= most for value, count in zip(values, n.tolist(), strict=True)):
         raise SkewlessError(f"a sum or mean does not fit into {kind}; cast the column to one of fewer digits")
@@ -284,12 +284,12 @@ def _decimals(values: list[int], n: Any, kind: pa.DataType) -> pa.Array:
 
 
 def _mean_type(kind: pa.DataType) -> pa.DataType:
-    """Spark's: four more digits before and behind the point, within 38."""
+    """Spark's type of a mean: four more digits, all of them after the decimal point, and at most 38 in all."""
     return pa.decimal128(min(38, kind.precision + 4), min(38, kind.scale + 4))
 
 
 def _rounded(total: int, count: int) -> int:
-    """The quotient, halves away from zero."""
+    """The quotient, with halves rounded away from zero."""
     if not count:
         return 0
     whole = (2 * abs(total) + count) // (2 * count)

@@ -1,4 +1,4 @@
-"""Minimum and maximum, first and last: the value that comes before all others."""
+"""Minimum and maximum, first and last: each keeps the one value that comes before all others in some order."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _OTHER_BITS = np.int64((1 << 63) - 1)
 
 
 class Min(Measure):
-    """Smallest of what is not null; null where everything is.
+    """The smallest of the values that are not null; null if all values are null.
 
     The order is Spark's: NaN comes after all other numbers, text is compared by its bytes.
     """
@@ -26,7 +26,7 @@ class Min(Measure):
     largest: ClassVar[bool] = False
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
-        """Any type that has an order, which nested ones do not."""
+        """Accepts any type that has an order; nested types have none."""
         (kind,) = types
         if not (is_ranked(kind) or is_ordered(kind)):
             raise self.refuse(kind, "numbers, text, bytes, dates or times")
@@ -34,25 +34,25 @@ class Min(Measure):
 
 
 class Max(Min):
-    """Largest of what is not null; null where everything is. NaN, if there is one."""
+    """The largest of the values that are not null; null if all values are null, and NaN if one of them is NaN."""
 
     largest = True
 
 
 class First(Measure):
-    """The value of the earliest row; null where there is none.
+    """The value of the earliest row; null if there is no row.
 
-    Of several rows with the earliest time the smallest value wins, where null is the smallest of all, as in
-    Spark's order of structs. So the answer does not depend on the order in which rows arrive. Nested values have no
-    order: of those the one whose text comes first wins.
+    If several rows have the earliest time, the smallest value wins; null is smaller than any value, as in Spark's order
+    of structs. So the answer does not depend on the order in which rows arrive. Nested values have no order: among
+    them, the one whose text comes first wins.
 
     Parameters
     ----------
     column
-        What to take.
+        The column whose value is taken.
     by
-        What to order by: numbers, dates or timestamps. Rows where it is null are skipped. The time of the row, if not
-        given.
+        The column to order by: numbers, dates or timestamps. Rows where it is null are skipped. If it is not given,
+        rows are ordered by their time.
     ignore_nulls
         Whether to skip rows whose value is null.
     """
@@ -64,7 +64,7 @@ class First(Measure):
         self.ignore_nulls = ignore_nulls
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
-        """Any value, by anything that is like time."""
+        """Accepts any value, ordered by numbers, dates or timestamps."""
         kind, by = types
         timelike = (pa.types.is_integer, pa.types.is_floating, pa.types.is_date, pa.types.is_timestamp)
         if not any(is_one(by) for is_one in timelike):
@@ -77,10 +77,10 @@ class First(Measure):
 
 
 class Last(First):
-    """The value of the latest row; null where there is none.
+    """The value of the latest row; null if there is no row.
 
-    Of several rows with the latest time the largest value wins, where null is the smallest of all: `first` the other
-    way round, with the same parameters.
+    If several rows have the latest time, the largest value wins; null is smaller than any value. The parameters are
+    those of `First`.
     """
 
     last = True
@@ -90,37 +90,37 @@ class Values(ABC):
     """How the values of a column are held in an array and compared."""
 
     stored: pa.DataType
-    """As they travel."""
+    """The type in which the values are sent and stored."""
     kind: pa.DataType
-    """Of the column."""
+    """The column's type."""
 
     @abstractmethod
     def blank(self, n: int) -> Any:
-        """`n` elements that stand for nothing."""
+        """`n` elements that stand for no value."""
 
     @abstractmethod
     def best(self, groups: Int64Array, n: int, column: pa.Array, *, largest: bool) -> tuple[Any, BoolArray]:
-        """Of each of `n` groups the smallest or largest value that is not null, and whether there is one."""
+        """The smallest or largest value that is not null in each of `n` groups, and whether there is one."""
 
     @abstractmethod
     def wins(self, a: Any, b: Any, where: BoolArray, *, largest: bool) -> BoolArray:
-        """Where `a` is the smaller, or the larger, of two; false where `where` is."""
+        """Where `a` is smaller than `b`, or larger if `largest`; false wherever `where` is false."""
 
     @abstractmethod
     def array(self, values: Any, seen: BoolArray) -> pa.Array:
-        """The values in the column's type, null where they are not seen."""
+        """The values in the column's type, null where `seen` is false."""
 
     @abstractmethod
     def dump(self, values: Any) -> pa.Array:
-        """As an Arrow array of type `stored`."""
+        """The values as an Arrow array of type `stored`."""
 
     @abstractmethod
     def load(self, array: pa.Array) -> Any:
-        """What `dump` was given."""
+        """The values that `dump` was given."""
 
 
 class Ranked(Values):
-    """Numbers, times and truths, held as 64-bit integers in the same order."""
+    """Numbers, times and booleans, held as 64-bit integers in the same order."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self.kind = kind
@@ -131,17 +131,17 @@ class Ranked(Values):
         return np.zeros(n, dtype=np.int64)
 
     def best(self, groups: Int64Array, n: int, column: pa.Array, *, largest: bool) -> tuple[Any, BoolArray]:
-        """By their ranks."""
+        """Compares the values by their ranks."""
         groups, column = drop_nulls(groups, column)
         return _extremes(groups, n, ranks(column, zeros_differ=True), largest=largest)
 
     def wins(self, a: Any, b: Any, where: BoolArray, *, largest: bool) -> BoolArray:
-        """By their ranks."""
+        """Compares the values by their ranks."""
         better: BoolArray = where & ((a > b) if largest else (a < b))
         return better
 
     def array(self, values: Any, seen: BoolArray) -> pa.Array:
-        """Ranks turned back."""
+        """The values that the ranks stand for."""
         return unranked(values, seen, self.kind)
 
     def dump(self, values: Any) -> pa.Array:
@@ -154,18 +154,18 @@ class Ranked(Values):
 
 
 class Objects(Values):
-    """Text, bytes, decimals and nested values, held as Python's."""
+    """Text, bytes, decimals and nested values, held as Python objects."""
 
     def __init__(self, kind: pa.DataType) -> None:
         self.kind = kind
         self.stored = kind
 
     def blank(self, n: int) -> Any:
-        """Nones."""
+        """An array of None."""
         return np.full(n, None, dtype=object)
 
     def best(self, groups: Int64Array, n: int, column: pa.Array, *, largest: bool) -> tuple[Any, BoolArray]:
-        """By Arrow if it knows the order, else one by one."""
+        """Compares by Arrow if it knows the order of the type, otherwise value by value."""
         groups, column = drop_nulls(groups, column)
         values, seen = self.blank(n), np.zeros(n, dtype=bool)
         if is_ordered(self.kind):
@@ -180,22 +180,22 @@ class Objects(Values):
         return values, seen
 
     def wins(self, a: Any, b: Any, where: BoolArray, *, largest: bool) -> BoolArray:
-        """One by one."""
+        """Compares value by value."""
         won = np.zeros(len(a), dtype=bool)
         for i in np.flatnonzero(where):
             won[i] = self._before(a[i], b[i], largest)
         return won
 
     def array(self, values: Any, seen: BoolArray) -> pa.Array:
-        """Python's values as the column's."""
+        """The Python objects in the column's type."""
         return pa.array(list(np.where(seen, values, None)), type=self.kind)
 
     def dump(self, values: Any) -> pa.Array:
-        """As the column's type."""
+        """The Python objects in the column's type."""
         return pa.array(values.tolist(), type=self.kind)
 
     def load(self, array: pa.Array) -> Any:
-        """As Python's values."""
+        """The values as Python objects."""
         return objects(array.to_pylist())
 
     def _before(self, a: Any, b: Any, largest: bool) -> bool:
@@ -210,9 +210,9 @@ class ExtremeKernel(Kernel):
     Parameters
     ----------
     values
-        How they are held.
+        How the values are held and compared.
     largest
-        Which of the two.
+        Whether to keep the largest value; otherwise the smallest is kept.
     """
 
     def __init__(self, values: Values, *, largest: bool) -> None:
@@ -221,44 +221,44 @@ class ExtremeKernel(Kernel):
         self.result = values.kind
 
     def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
-        """The best of each group."""
+        """The best value of each group."""
         return self.values.best(groups, n, columns[0], largest=self.largest)
 
     def empty(self, n: int) -> Fields:
-        """Nothing seen."""
+        """States in which no value was seen."""
         return self.values.blank(n), np.zeros(n, dtype=bool)
 
     def join(self, a: Fields, b: Fields) -> Fields:
-        """The better one."""
+        """The better of the two values."""
         (value, seen), (other, other_seen) = a, b
         wins = self.values.wins(other, value, seen & other_seen, largest=self.largest)
         return np.where(wins | ~seen, other, value), seen | other_seen
 
     def finish(self, fields: Fields) -> pa.Array:
-        """The value, or null of nothing."""
+        """The value, or null if there is none."""
         value, seen = fields
         return self.values.array(value, seen)
 
     def dump(self, fields: Fields) -> list[pa.Array]:
-        """Value and whether there is one."""
+        """The value, and whether there is one."""
         value, seen = fields
         return [self.values.dump(value), pa.array(seen)]
 
     def load(self, arrays: Sequence[pa.Array]) -> Fields:
-        """As dumped."""
+        """The fields that `dump` gave."""
         value, seen = arrays
         return self.values.load(value), np.array(seen)
 
 
 class EdgeKernel(Kernel):
-    """Keeps the value of the earliest or latest row: a time, whether there is one, a value, whether it is null.
+    """Keeps the earliest or latest row: its time, whether there is one, its value, and whether that is not null.
 
     Parameters
     ----------
     values
-        How they are held.
+        How the values are held and compared.
     last
-        Whether to keep the latest.
+        Whether to keep the latest row; otherwise the earliest is kept.
     ignore_nulls
         Whether to skip rows whose value is null.
     """
@@ -280,17 +280,17 @@ class EdgeKernel(Kernel):
         ties = times == time[groups]
         groups, column = groups[ties], column.take(pa.array(rows[ties]))
         value, valid = self.values.best(groups, n, column, largest=self.last)
-        if not self.last:  # a null is the smallest of all
+        if not self.last:  # a null is smaller than any value
             valid[groups[~np.asarray(column.is_valid())]] = False
         return time, seen, value, valid
 
     def empty(self, n: int) -> Fields:
-        """Nothing seen."""
+        """States in which no row was seen."""
         no = np.zeros(n, dtype=bool)
         return np.zeros(n, dtype=np.int64), no, self.values.blank(n), no.copy()
 
     def join(self, a: Fields, b: Fields) -> Fields:
-        """The earlier one, or the later one."""
+        """The earlier of the two rows, or the later."""
         (time, seen, value, valid), (other_time, other_seen, other, other_valid) = a, b
         sooner = other_time > time if self.last else other_time < time
         tie = seen & other_seen & (other_time == time)
@@ -300,17 +300,17 @@ class EdgeKernel(Kernel):
         return tuple(np.where(wins, y, x) for x, y in zip(a, b, strict=True))
 
     def finish(self, fields: Fields) -> pa.Array:
-        """The value, or null of nothing."""
+        """The value, or null if there is none."""
         _, seen, value, valid = fields
         return self.values.array(value, seen & valid)
 
     def dump(self, fields: Fields) -> list[pa.Array]:
-        """All four."""
+        """All four fields."""
         time, seen, value, valid = fields
         return [pa.array(time), pa.array(seen), self.values.dump(value), pa.array(valid)]
 
     def load(self, arrays: Sequence[pa.Array]) -> Fields:
-        """As dumped."""
+        """The fields that `dump` gave."""
         time, seen, value, valid = arrays
         return np.array(time), np.array(seen), self.values.load(value), np.array(valid)
 
@@ -327,16 +327,16 @@ def is_ranked(kind: pa.DataType) -> bool:
 
 
 def is_ordered(kind: pa.DataType) -> bool:
-    """Whether Arrow and Python order the values of a type alike."""
+    """Whether Arrow and Python order the values of a type in the same way."""
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     data = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
     return bool(text or data or pa.types.is_decimal(kind))
 
 
 def ranks(column: pa.Array, *, zeros_differ: bool = False) -> Int64Array:
-    """Integers that order and differ as the values do, none of which is null; NaN comes last.
+    """Integers in the order of the values, equal where these are equal; NaN comes last. No value may be null.
 
-    -0.0 and 0.0 are one, unless `zeros_differ`, where the negative one comes first and both can be turned back.
+    -0.0 and 0.0 have the same rank, unless `zeros_differ`: then -0.0 comes first, and `unranked` gives both back.
     """
     kind = column.type
     if pa.types.is_temporal(kind):
@@ -347,7 +347,7 @@ def ranks(column: pa.Array, *, zeros_differ: bool = False) -> Int64Array:
     if values.dtype.kind != "f":
         return values.astype(np.int64)
     doubles = values.astype(np.float64)
-    doubles[np.isnan(doubles)] = np.nan  # of one sign
+    doubles[np.isnan(doubles)] = np.nan  # all NaN get the same sign
     if not zeros_differ:
         doubles += 0.0  # -0.0 + 0.0 is 0.0
     bits = doubles.view(np.int64)

@@ -1,4 +1,4 @@
-"""Distinct values, quantiles and the most frequent values: close answers in little memory, by Apache DataSketches."""
+"""Distinct values, quantiles and most frequent values: approximate answers in little memory, by Apache DataSketches."""
 
 from __future__ import annotations
 
@@ -21,17 +21,18 @@ from skewless.core.errors import SkewlessError
 
 
 class Distinct(Measure):
-    """Roughly how many different values there are; nulls do not count.
+    """The approximate number of different values; nulls do not count.
 
-    A HyperLogLog. The standard error is 1.04 / sqrt(2^lg_k) after states were joined, 1.6% for the default, and
-    0.83 / sqrt(2^lg_k) before. Up to some hundred values the answer is exact but for rare collisions.
+    It is a HyperLogLog. The standard error is 1.04 / sqrt(2^lg_k) after states were joined, which is 1.6% for the
+    default, and 0.83 / sqrt(2^lg_k) before. For up to a few hundred values the answer is exact, except for rare hash
+    collisions.
 
     Parameters
     ----------
     column
-        Numbers, text, bytes, dates or times.
+        A column of numbers, text, bytes, dates or times.
     lg_k
-        The logarithm of the size of a state, which takes at most 2^lg_k bytes: 4 to 21.
+        The base-2 logarithm of the size of a state, from 4 to 21; a state takes at most 2^lg_k bytes.
     """
 
     heavy: ClassVar[bool] = True
@@ -42,25 +43,26 @@ class Distinct(Measure):
         self.lg_k = lg_k
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
-        """Anything that is not nested."""
+        """Accepts any type that is not nested."""
         return DistinctKernel(_items_of(self, *types), self.lg_k)
 
 
 class Quantile(Measure):
-    """Roughly the value below which a share of the values lies; null of nothing. Nulls and NaN are skipped.
+    """The approximate value below which a share of the values lies; null if there are none. Nulls and NaN are skipped.
 
-    A KLL sketch. The answer is one of the values, and its rank is off by at most 1.33% of the number of values for
-    the default `k`, with a confidence of 99%; the error falls nearly as 1 / k. Up to `k` values it is exact.
-    The sketch tosses coins, so the answers of two runs may differ within the bound. Values are taken as doubles.
+    It is a KLL sketch. The answer is one of the values, and its rank is off by at most 1.33% of the number of values
+    for the default `k`, with a confidence of 99%; the error falls nearly as 1 / k. For up to `k` values the answer is
+    exact. The sketch draws random numbers, so the answers of two runs may differ within the bound. Values are read as
+    doubles.
 
     Parameters
     ----------
     column
-        Numbers.
+        A column of numbers.
     q
-        Which share, from 0 (the smallest) to 1 (the largest); a list of them gives a list.
+        The share, from 0 (the smallest value) to 1 (the largest); a list of shares gives a list of values.
     k
-        The size of a state: 8 to 65535.
+        The size of a state, from 8 to 65535.
     """
 
     heavy: ClassVar[bool] = True
@@ -75,7 +77,7 @@ class Quantile(Measure):
         self.shares, self.many, self.k = shares, not isinstance(q, (int, float)), k
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
-        """Any number, as a double."""
+        """Accepts any number, and reads it as a double."""
         (kind,) = types
         if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
             raise self.refuse(kind, "numbers")
@@ -83,20 +85,20 @@ class Quantile(Measure):
 
 
 class Top(Measure):
-    """Roughly the most frequent values with their counts, most frequent first, ties by value; nulls do not count.
+    """The approximate most frequent values and their counts, highest count first, ties by value; nulls do not count.
 
-    A frequent items sketch. A count is never too small, and too large by at most 3.5 / 2^lg_max_k of the number of
-    values, 0.34% for the default; every value more frequent than that is known. Up to 0.75 * 2^lg_max_k different
-    values it is exact.
+    It is a frequent items sketch. A count is never too small, and too large by at most 3.5 / 2^lg_max_k of the number
+    of values, which is 0.34% for the default; every value more frequent than this is found. For up to 0.75 * 2^lg_max_k
+    different values the answer is exact.
 
     Parameters
     ----------
     column
-        Numbers, text, bytes, dates or times.
+        A column of numbers, text, bytes, dates or times.
     k
-        How many.
+        How many values to return.
     lg_max_k
-        The logarithm of how many values a state has room for: 3 to 26.
+        The base-2 logarithm of the number of values that a state has room for, from 3 to 26.
     """
 
     heavy: ClassVar[bool] = True
@@ -109,24 +111,24 @@ class Top(Measure):
         self.k, self.lg_max_k = k, lg_max_k
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
-        """Anything that is not nested."""
+        """Accepts any type that is not nested."""
         return TopKernel(_items_of(self, *types), self.k, self.lg_max_k)
 
 
 class Items:
-    """A column's values as integers or text, which sketches take: what is equal in Spark is equal here.
+    """Turns a column's values into the integers or text that sketches take; values that are equal in Spark stay equal.
 
     Parameters
     ----------
     kind
-        Of the column.
+        The column's type.
     """
 
     def __init__(self, kind: pa.DataType) -> None:
         self.kind = kind
 
     def read(self, column: pa.Array) -> list[Any]:
-        """Integers for what has a rank, else text."""
+        """Integers for types that have ranks, otherwise text."""
         if is_ranked(self.kind):
             return list(ranks(column).tolist())
         values: list[Any] = column.to_pylist()
@@ -139,7 +141,7 @@ class Items:
         return self._parse()(text)
 
     def write(self, keys: list[Any]) -> pa.Array:
-        """What `key` gave in the column's type."""
+        """The values that `key` gave, in the column's type."""
         if is_ranked(self.kind):
             return unranked(np.array(keys, dtype=np.int64), np.ones(len(keys), dtype=bool), self.kind)
         return pa.array(keys, type=self.kind)
@@ -159,11 +161,11 @@ class SketchKernel(Kernel):
 
     @abstractmethod
     def sketch(self, values: Any) -> Any:
-        """A sketch of some rows of what `read` gave."""
+        """A sketch of some of the values that `read` gave."""
 
     @abstractmethod
     def new(self) -> Any:
-        """A sketch of nothing."""
+        """An empty sketch."""
 
     @abstractmethod
     def read(self, column: pa.Array) -> Any:
@@ -177,11 +179,11 @@ class SketchKernel(Kernel):
         return both
 
     def pack(self, sketch: Any) -> bytes:
-        """As bytes."""
+        """The sketch as bytes."""
         return bytes(sketch.serialize())
 
     def unpack(self, packed: bytes) -> Any:
-        """From bytes."""
+        """The sketch that `pack` turned into these bytes."""
         return type(self.new()).deserialize(packed)
 
     def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
@@ -195,21 +197,21 @@ class SketchKernel(Kernel):
         return (objects(self.sketch(values[i:j]) if i < j else None for i, j in bounds),)
 
     def empty(self, n: int) -> Fields:
-        """No sketches."""
+        """States without a sketch."""
         return (np.full(n, None, dtype=object),)
 
     def join(self, a: Fields, b: Fields) -> Fields:
-        """New sketches where both have one."""
+        """Merges the sketches where both states have one."""
         pairs = zip(a[0], b[0], strict=True)
         return (objects(y if x is None else x if y is None else self.merged(x, y) for x, y in pairs),)
 
     def dump(self, fields: Fields) -> list[pa.Array]:
-        """Packed."""
+        """The sketches as bytes."""
         packed = [None if sketch is None else self.pack(sketch) for sketch in fields[0]]
         return [pa.array(packed, type=pa.binary())]
 
     def load(self, arrays: Sequence[pa.Array]) -> Fields:
-        """Unpacked."""
+        """The sketches that `dump` gave."""
         return (objects(None if packed is None else self.unpack(packed) for packed in arrays[0].to_pylist()),)
 
 
@@ -221,7 +223,7 @@ class DistinctKernel(SketchKernel):
     items
         How the column's values are read.
     lg_k
-        The logarithm of the size of a sketch.
+        The base-2 logarithm of the size of a sketch.
     """
 
     result = pa.int64()
@@ -231,33 +233,33 @@ class DistinctKernel(SketchKernel):
         self.items, self.lg_k = items, lg_k
 
     def read(self, column: pa.Array) -> Any:
-        """As items."""
+        """The values as `items` reads them."""
         return self.items.read(column)
 
     def sketch(self, values: Any) -> Any:
-        """Each different value once."""
+        """A sketch of the different values."""
         sketch = self.new()
         for value in set(values):
-            sketch.update(value if isinstance(value, int) else f"={value}")  # it would overlook an empty text
+            sketch.update(value if isinstance(value, int) else f"={value}")  # the sketch would ignore an empty text
         return sketch
 
     def new(self) -> Any:
-        """Of this size."""
+        """An empty sketch of this size."""
         return datasketches.hll_sketch(self.lg_k)
 
     def merged(self, a: Any, b: Any) -> Any:
-        """The union."""
+        """The union of the two sketches."""
         union = datasketches.hll_union(self.lg_k)
         union.update(a)
         union.update(b)
         return union.get_result(datasketches.HLL_8)
 
     def pack(self, sketch: Any) -> bytes:
-        """Compact."""
+        """The sketch as bytes, in compact form."""
         return bytes(sketch.serialize_compact())
 
     def finish(self, fields: Fields) -> pa.Array:
-        """The nearest whole number, 0 of nothing."""
+        """The estimates as whole numbers, 0 if there are no values."""
         estimates = [0 if sketch is None else round(sketch.get_estimate()) for sketch in fields[0]]
         return pa.array(estimates, type=pa.int64())
 
@@ -268,11 +270,11 @@ class QuantileKernel(SketchKernel):
     Parameters
     ----------
     shares
-        Which ones.
+        The shares that the quantiles belong to.
     k
         The size of a sketch.
     many
-        Whether to give a list.
+        Whether the value is a list.
     """
 
     def __init__(self, shares: list[float], k: int, *, many: bool) -> None:
@@ -280,21 +282,21 @@ class QuantileKernel(SketchKernel):
         self.result = pa.list_(pa.float64()) if many else pa.float64()
 
     def read(self, column: pa.Array) -> Any:
-        """As doubles; a copy, as the sketch takes no array that is read-only."""
+        """The values as doubles, copied because the sketch does not take a read-only array."""
         return np.array(pc.cast(column, pa.float64(), safe=False))
 
     def sketch(self, values: Any) -> Any:
-        """All values at once; None if all of them are NaN."""
+        """A sketch of all values at once; None if all of them are NaN."""
         sketch = self.new()
         sketch.update(values)
         return None if sketch.is_empty() else sketch
 
     def new(self) -> Any:
-        """Of this size."""
+        """An empty sketch of this size."""
         return datasketches.kll_doubles_sketch(self.k)
 
     def finish(self, fields: Fields) -> pa.Array:
-        """The smallest value with at least that share of the values up to it."""
+        """The smallest value for which at least the given share of all values is not larger than it."""
         values = [None if sketch is None else sketch.get_quantiles(self.shares, True) for sketch in fields[0]]
         if not self.many:
             values = [value and value[0] for value in values]
@@ -309,9 +311,9 @@ class TopKernel(SketchKernel):
     items
         How the column's values are read.
     k
-        How many to give.
+        How many values to return.
     lg_max_k
-        The logarithm of how many values a sketch has room for.
+        The base-2 logarithm of the number of values that a sketch has room for.
     """
 
     nullable = False
@@ -321,22 +323,22 @@ class TopKernel(SketchKernel):
         self.result = pa.list_(pa.struct([("item", items.kind), ("count", pa.int64())]))
 
     def read(self, column: pa.Array) -> Any:
-        """As items."""
+        """The values as `items` reads them."""
         return self.items.read(column)
 
     def sketch(self, values: Any) -> Any:
-        """Each different value with its count."""
+        """A sketch of the different values, each with its count."""
         sketch = self.new()
         for value, count in Counter(values).items():
             sketch.update(str(value), count)
         return sketch
 
     def new(self) -> Any:
-        """Of this size."""
+        """An empty sketch of this size."""
         return datasketches.frequent_strings_sketch(self.lg_max_k)
 
     def finish(self, fields: Fields) -> pa.Array:
-        """Values and counts, most frequent first; an empty list of nothing."""
+        """The values and counts, most frequent first; an empty list if there are no values."""
         tops = [self._top(sketch) for sketch in fields[0]]
         ends = np.cumsum([0, *(len(top) for top in tops)], dtype=np.int32)
         item = self.items.write([key for top in tops for _, key in top])
@@ -345,12 +347,12 @@ class TopKernel(SketchKernel):
         return pa.ListArray.from_arrays(pa.array(ends), pairs, type=self.result)
 
     def _top(self, sketch: Any) -> list[tuple[int, Any]]:
-        """The counts below zero and the keys, in order."""
+        """Pairs of a negated count and a key, in rising order."""
         if sketch is None:
             return []
         known = sketch.get_frequent_items(datasketches.frequent_items_error_type.NO_FALSE_NEGATIVES)
         counts = sorted((count for _, count, *_ in known), reverse=True)
-        least = counts[min(self.k, len(counts)) - 1]  # most values are below it, and need not be parsed
+        least = counts[min(self.k, len(counts)) - 1]  # most values are below it and need not be parsed
         return sorted((-count, self.items.key(text)) for text, count, *_ in known if count >= least)[: self.k]
 
 

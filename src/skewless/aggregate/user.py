@@ -1,4 +1,4 @@
-"""Aggregates that users write: three functions on Arrow tables."""
+"""Aggregates that users write: three methods on Arrow tables."""
 
 from __future__ import annotations
 
@@ -18,22 +18,24 @@ GROUP = "group"
 
 
 class Aggregate(Measure):
-    """Base class of your own aggregates.
+    """The base class for your own aggregates.
 
     Write three methods, each on an Arrow table of many groups at once. An int64 column `group` says which group a row
-    belongs to; groups come in any order, and each method returns exactly one row for each group it was given.
-    `partial` turns rows into states, `merge` makes one state of several, `finish` turns states into values. States
-    meet in any order and any number of times, so `merge` must not care about either. No method may depend on more than
-    its table: they run on different machines. They are first called with tables of no rows, to learn the types.
+    belongs to; groups come in any order, and each method returns exactly one row for each group it was given. `partial`
+    turns rows into states, `merge` combines several states of a group into one, and `finish` turns states into values.
+    States are merged in any order and in any number of steps, so the result of `merge` must not depend on either. A
+    method may use nothing but its table, because the methods run on different machines. They are first called with
+    tables of no rows, to learn the types.
 
     Parameters
     ----------
     columns
-        What it reads. Columns keep their names in the table that `partial` is given; none may be called `group`.
+        The columns that it reads. They keep their names in the table that `partial` is given; none may be called
+        `group`.
 
     Examples
     --------
-    The price of an item, weighed by how many were sold:
+    The average price of an item, weighted by the number that was sold:
 
     >>> import pyarrow.compute as pc
     >>> class WeightedMean(Aggregate):
@@ -66,15 +68,15 @@ class Aggregate(Measure):
 
     @abstractmethod
     def partial(self, table: pa.Table) -> pa.Table:
-        """Rows to states: `group` and the columns it reads in, `group` and the columns of its state out."""
+        """Turns rows into states: takes `group` and the columns it reads, returns `group` and the state's columns."""
 
     @abstractmethod
     def merge(self, table: pa.Table) -> pa.Table:
-        """States to fewer states: several rows for a group in, one out, with the same columns."""
+        """Combines states: takes several rows for a group and returns one, with the same columns."""
 
     @abstractmethod
     def finish(self, table: pa.Table) -> pa.Table:
-        """States to values: `group` and the value out. Several columns become a struct."""
+        """Turns states into values: returns `group` and the value. Several value columns become a struct."""
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
         """Tries the methods on tables of no rows."""
@@ -82,23 +84,23 @@ class Aggregate(Measure):
 
 
 class PooledKernel(Kernel):
-    """Keeps the states of a user's aggregate in a pool of rows. Its one field says which row, -1 for none.
+    """Keeps the states of a user's aggregate as rows of a pool. Its one field is the row's number, or -1 for no state.
 
-    The pool grows until it is told to `forget`.
+    The pool grows until `forget` empties it.
 
     Parameters
     ----------
     aggregate
-        Whose methods to call.
+        The aggregate whose methods are called.
     types
-        Of the columns it reads.
+        The types of the columns that it reads.
     """
 
     def __init__(self, aggregate: Aggregate, types: Sequence[pa.DataType]) -> None:
         self.aggregate = aggregate
         self.reads = pa.schema([(GROUP, pa.int64()), *zip(aggregate.columns, types, strict=True)])
         first = self._try("partial", self.reads)
-        self.state = self._try("merge", _with_group(first))  # a sum may be wider than what it adds up
+        self.state = self._try("merge", _with_group(first))  # a sum may have a wider type than the values it adds up
         if self.state.names != first.names:
             raise self._error("merge", f"makes columns {self.state.names} of {first.names}; return those it was given")
         again = self._try("merge", _with_group(self.state))
@@ -115,7 +117,7 @@ class PooledKernel(Kernel):
         return (self.pool.add(self._call("partial", table, n).cast(self.state)),)
 
     def empty(self, n: int) -> Fields:
-        """No rows."""
+        """States without a row."""
         return (np.full(n, -1, dtype=np.int64),)
 
     def join(self, a: Fields, b: Fields) -> Fields:
@@ -143,7 +145,7 @@ class PooledKernel(Kernel):
         return value.cast(self.result).take(_places(have))
 
     def dump(self, fields: Fields) -> list[pa.Array]:
-        """Which have a state, and the columns of the states."""
+        """Which groups have a state, and the columns of the states."""
         (ids,) = fields
         have = ids >= 0
         if not have.any():
@@ -152,7 +154,7 @@ class PooledKernel(Kernel):
         return [pa.array(have), *(_array(column) for column in rows.columns)]
 
     def load(self, arrays: Sequence[pa.Array]) -> Fields:
-        """Into the pool."""
+        """Adds the states to the pool."""
         seen, *columns = arrays
         have = np.asarray(seen)
         ids = np.full(len(have), -1, dtype=np.int64)
@@ -172,7 +174,7 @@ class PooledKernel(Kernel):
         self.pool = Pool()
 
     def _try(self, method: str, schema: pa.Schema) -> pa.Schema:
-        """The columns that a method gives, from a table of no rows."""
+        """The columns that a method returns for a table of no rows."""
         found = self._call(method, schema.empty_table(), 0).schema
         if not found.names:
             raise self._error(method, "returns no column besides 'group'; return what it computed")
@@ -184,7 +186,7 @@ class PooledKernel(Kernel):
         return pa.schema([(field.name, field.type) for field in found])
 
     def _call(self, method: str, table: pa.Table, n: int) -> pa.Table:
-        """What a method gives for groups 0 to `n` - 1, in this order and without the groups."""
+        """What a method returns for groups 0 to `n` - 1, in this order and without the column `group`."""
         try:
             found = getattr(self.aggregate, method)(table)
         except Exception as error:
@@ -206,26 +208,26 @@ class PooledKernel(Kernel):
 
 
 class Pool:
-    """Rows that are never removed, numbered as they come, in few chunks."""
+    """Keeps rows in a few chunks. Rows are numbered in the order in which they come, and are never removed."""
 
     def __init__(self) -> None:
         self.chunks: list[pa.Table] = []
         self.size = 0
 
     def add(self, rows: pa.Table) -> Int64Array:
-        """The numbers of these rows from now on."""
+        """Add rows, and return their numbers."""
         ids = np.arange(self.size, self.size + rows.num_rows)
         if not rows.num_rows:
             return ids
         self.size += rows.num_rows
         self.chunks.append(rows.combine_chunks())
-        # Each chunk has twice the rows of the next: so they stay few, and a row is seldom copied.
+        # Each chunk has at least twice the rows of the next, so there are few chunks and a row is seldom copied.
         while len(self.chunks) > 1 and self.chunks[-2].num_rows < 2 * self.chunks[-1].num_rows:
             self.chunks[-2:] = [pa.concat_tables(self.chunks[-2:]).combine_chunks()]
         return ids
 
     def take(self, ids: Int64Array) -> pa.Table:
-        """The rows with these numbers, of which there is at least one."""
+        """The rows with these numbers; there must be at least one number."""
         starts = np.cumsum([0, *(chunk.num_rows for chunk in self.chunks[:-1])])
         chunk = np.searchsorted(starts, ids, side="right") - 1
         order = np.argsort(chunk, kind="stable")
@@ -249,5 +251,5 @@ def _array(column: pa.ChunkedArray) -> pa.Array:
 
 
 def _places(have: Any) -> pa.Array:
-    """For each element that is there how many are before it, null for the others: fills the gaps when taken."""
+    """For each true element, the number of true ones before it; null for the others. Taking by it fills the gaps."""
     return pa.array(np.cumsum(have) - 1, mask=~have)

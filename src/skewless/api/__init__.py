@@ -1,0 +1,1 @@
+"""What a user calls: keyed, windowed, watch, ordered, and the checks of their arguments."""

@@ -1,8 +1,9 @@
-"""Windows of a keyed stream, and what can be computed over them."""
+"""Windows of a stream, and what can be computed over them."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
@@ -10,257 +11,310 @@ from pyspark.sql import functions as F
 from pyspark.sql.types import StructType
 
 from skewless.aggregate import Measure
-from skewless.aggregate.measure import TIME
-from skewless.chop.assignment import BatchAssignment
-from skewless.chop.first import first_batch
-from skewless.chop.tuner import MOST
-from skewless.control.plans import Plans
+from skewless.api.checks import (
+    check_measures,
+    check_partitions,
+    check_schema,
+    check_time,
+    check_workers,
+    new_identity,
+)
+from skewless.chop.tuner import MOST, first_batch
+from skewless.control.batch_sizes import BatchSizes
+from skewless.control.loop import Chosen, CopiesLoop, Loop
 from skewless.control.tuning import Tuning
 from skewless.core.errors import SkewlessError
 from skewless.core.interval import microseconds
 from skewless.core.windows import Windows
-from skewless.operators.panes import Windows
-from skewless.spark.aggregate import Aggregation, Windowing, check_time, delay_of, shuffle_partitions
-from skewless.spark.apply import Chopping
-from skewless.spark.listen import listen
-from skewless.spark.native import natives
-from skewless.spark.process import structure
-from skewless.spark.route import column
+from skewless.spark.aggregate import Aggregation
+from skewless.spark.apply import Applying
+from skewless.spark.listen import register
+from skewless.spark.route import column, delay_of
 from skewless.spark.session import prepare
+from skewless.spark.staging import shuffle_partitions
 
 if TYPE_CHECKING:
     from skewless.api.keyed import KeyedStream
 
-CUTS = ("auto", "window", "batch", "pane")
+CHOPS = ("auto", "window", "batch", "pane")
 
 
-def windowed_by(
-    keyed: KeyedStream, time: str, size: str | Windows, slide: str | None, watermark: str | None, output: str
+def windowed(
+    df: DataFrame,
+    time: str,
+    size: str | int,
+    slide: str | int | None = None,
+    watermark: str | None = None,
+    *,
+    workers: int | None = None,
+    name: str = "windows",
 ) -> WindowedStream:
-    """The windows of a stream, checked; see `KeyedStream.window`."""
-    if output not in ("append", "update"):
-        raise SkewlessError(f"output is {output!r}; it can be 'append' (closed windows) or 'update' (changed ones)")
-    df = keyed.df
+    """A stream cut into windows over all its rows, whatever their key, for functions of a whole window.
+
+    Consecutive windows are of different workers, so that one stream without a key keeps all of them busy. For
+    aggregates of all rows there is nothing to balance: Spark's `df.groupBy(window(...)).agg(...)` is best.
+
+    Parameters
+    ----------
+    df
+        A streaming or a batch DataFrame.
+    time, size, slide, watermark
+        As for `KeyedStream.window`.
+    workers
+        The number of workers that share the windows; Spark's shuffle partitions if not given.
+    name
+        The stream's name, shown in metrics and messages.
+    """
+    df, windows = windowing(df, time, size, slide, watermark)
+    return WindowedStream(df, (), time, windows, check_workers(workers) or shuffle_partitions(df), name)
+
+
+def windowing(
+    df: DataFrame, time: str, size: str | int, slide: str | int | None, watermark: str | None
+) -> tuple[DataFrame, Windows]:
+    """The rows with their watermark, and the windows, checked."""
     check_time(df, time)
-    if isinstance(size, Windows):
-        if slide is not None or watermark is not None or output != "append":
+    if isinstance(size, int):
+        if watermark is not None or isinstance(slide, str):
             raise SkewlessError(
-                "windows of so many rows are over when their rows are there: give the slide as sk.rows(size, slide), "
-                "and neither watermark= nor output="
+                f"windows of {size} rows are over when their rows are there: give the slide in rows too, such as "
+                f"slide={max(1, size // 10)}, and no watermark="
             )
-        return WindowedStream(keyed, df, time, size)
-    spec = Windows.of(size, slide)
+        return df, Windows(size, size if slide is None else slide, rows=True)
+    if isinstance(slide, int):
+        raise SkewlessError(f"size is {size!r} and slide {slide}; give both in Spark's words, or both in rows")
+    windows = Windows.of(size, slide)
     if watermark is not None:
         microseconds(watermark, zero=True)  # to refuse it in our words
         df = df.withWatermark(time, watermark) if df.isStreaming else df
-    delay = delay_of(df, time) if df.isStreaming else None
-    if df.isStreaming and delay is None and output == "append":
-        raise SkewlessError(
-            "windows in append mode close by a watermark, and there is none: say how late rows may come, such as "
-            'window(..., watermark="10 seconds"), or ask for output="update"'
-        )
-    updating = output == "update" and df.isStreaming
-    windows = Windowing(time, spec, delay, updating)
-    return WindowedStream(keyed, df, time, Windows(spec.size, spec.slide), windows, (size, slide))
+    return df, windows
 
 
+@dataclass(frozen=True, eq=False)
 class WindowedStream:
-    """A stream cut into windows; made by `KeyedStream.window` or `windowed`."""
+    """A description of rows cut into windows; made by `windowed` or `KeyedStream.window`. It never changes."""
 
-    def __init__(
-        self,
-        keyed: KeyedStream,
-        df: DataFrame,
-        time: str,
-        windows: Windows,
-        timed: Windowing | None = None,
-        words: tuple[str, str | None] = ("", None),
-    ) -> None:
-        self._keyed, self._df, self._time = keyed, df, time
-        self._windows, self._timed, self._words = windows, timed, words
-
-    def agg(self, **aggregates: Measure) -> DataFrame:
-        """Aggregate each window of each key.
-
-        The result has the columns and the values of Spark's `groupBy(window(...), *keys).agg(...)`: `window`, a struct
-        of `start` and `end`, the key columns, and the aggregates by name.
-
-        Parameters
-        ----------
-        aggregates
-            The columns of the result: `agg(n=sk.count(), spent=sk.sum("price"))`.
-        """
-        windows = self._timed
-        if windows is None:
-            raise SkewlessError("aggregates are over windows of time; for windows of so many rows use apply(...)")
-        if not self._keyed.keys:
-            raise SkewlessError(
-                "there is no key to balance: aggregates of all rows are best left to Spark's "
-                "df.groupBy(window(...)).agg(...); apply(...) is for functions of a whole window"
-            )
-        measures = measures_of(self._df, aggregates, ("window", *self._keyed.keys))
-        own = natives(self._df, measures)
-
-        def spark() -> DataFrame:
-            assert own is not None
-            window = F.window(column(self._df, self._time), *self._words)
-            keys = [column(self._df, key) for key in self._keyed.keys]
-            return self._df.groupBy(window, *keys).agg(*own)
-
-        return self._keyed._aggregate(
-            Aggregation(self._df, self._keyed.keys, measures, windows),
-            None if own is None else spark,
-            tumbling=windows.spec.tumbling,
-        )
+    df: DataFrame
+    keys: tuple[str, ...]
+    time: str
+    windows: Windows
+    workers: int
+    name: str
 
     def apply(
         self,
-        function: Callable[..., Any] | tuple[Callable[..., Any], Callable[..., Any]],
+        function: Callable[..., Any],
         schema: str | StructType,
-        by: str = "auto",
-        max_latency: str | None = None,
         *,
+        pane: Callable[..., Any] | None = None,
+        chop: str = "auto",
+        max_latency: str | None = None,
         batch: int | None = None,
         arrow: bool = False,
-        location: str | None = None,
-        retune: str = "30 seconds",
+        tune: str | None = None,
+        folder: str | None = None,
     ) -> DataFrame:
         """Run a function on all rows of each window of each key.
 
         The result has `window`, a struct of `start` and `end`, the key columns, and the columns of the schema. Windows
-        of a key without rows have none.
+        of a key without rows have none. Each window is given once, when it is over: use outputMode "append".
 
         Parameters
         ----------
         function
             `function(key, window, rows)`: the key as a tuple, the window with `start` and `end`, and the rows sorted by
             time as a pandas frame. It gives a frame with the columns of the schema; or a tuple for one row, a list of
-            tuples, or None. Or a pair `(of_pane, of_window)`: the first sees the rows of a pane, the longest stretch
-            that no edge of a window cuts, and gives anything that pickles; the second is `of_window(key, window,
-            answers)` and sees what the first gave for the panes of the window that have rows, in order of time.
+            tuples, or None. With `pane=` it is `function(key, window, answers)`, and is given what that function gave
+            for the panes of the window that have rows, in order of time.
         schema
-            Of what the function gives, in Spark's words: "median double".
-        by
-            "window": consecutive windows are of different workers. "batch": batches of consecutive windows are, so that
-            fewer rows are needed in two places. "pane": for a pair of functions; no row is needed twice. "auto": panes
-            for a pair, else batches.
+            The columns that the function gives, in Spark's words: "median double".
+        pane
+            `pane(key, pane, rows)`, a function of the rows of a pane, the longest stretch that no edge of a window
+            cuts. It gives anything that pickles.
+        chop
+            How time is cut. "window": consecutive windows are of different workers. "batch": batches of consecutive
+            windows are, so that fewer rows are needed in two places. "pane": with `pane=`; no row is needed twice.
+            "auto": panes with `pane=`, else batches.
         max_latency
             How long after its end a window may wait for others, such as "30 seconds", so that they are worked on
             together. Without it each is worked on in the micro-batch in which the watermark passes it.
         batch
-            Windows in a batch, instead of as many as the tuner chooses.
+            The number of windows in a batch, instead of as many as the tuner chooses.
         arrow
-            Give rows as a `pyarrow.Table`. The function may give tables either way.
-        location
-            A folder that belongs to the query as its checkpoint does. With it the tuner measures what windows of this
-            stream cost, and changes the size of batches while it runs; without, it goes by what windows cost usually.
-            Driver and executors must be able to write it.
-        retune
-            How often the size is chosen anew.
+            Whether rows are given as a `pyarrow.Table`. The function may give tables either way.
+        tune
+            How often the size of batches is chosen anew while the query runs, such as "30 seconds", by what windows of
+            this stream were measured to cost. Without it, the size is chosen once, by what windows usually cost.
+        folder
+            A folder that belongs to the query as its checkpoint does, needed with `tune=` for streams. The driver and
+            all executors must be able to write it.
         """
-        functions = function if isinstance(function, tuple) else (function,)
-        by = self._cut(functions, by)
         latency = None if max_latency is None else microseconds(max_latency) / 1e6
-        self._check(by, latency, batch)
-        if location is not None and (by != "batch" or batch is not None or self._windows.rows):
-            raise SkewlessError(
-                f"location is {location!r}, for batches of windows of time whose size is tuned: leave it away, or have "
-                "by='batch' without batch="
-            )
-        result = structure(schema) if isinstance(schema, str) else schema
-        for name in result.names:
-            if name in ("window", *self._keyed.keys):
-                raise SkewlessError(f"the result has a column {name!r} already; leave it out of the schema")
-        partitions = shuffle_partitions(self._df)
-        workers = self._keyed.workers
-        if workers > partitions:
-            raise SkewlessError(
-                f"workers is {workers}; windows can be shared by up to {partitions}, the shuffle partitions: "
-                "set spark.sql.shuffle.partitions first for more"
-            )
-        if by != "batch":
+        chop = self._chop(function, pane, chop)
+        self._check(chop, latency, batch, tune, folder)
+        result = check_schema(schema, ("window", *self.keys))
+        check_partitions(self.df, self.workers, "windows")
+        if chop != "batch":
             batch = 1
         elif batch is None:
-            batch = first_batch(self._windows, workers, latency)
-        if self._df.isStreaming:
-            prepare(self._df.sparkSession)
-        self._keyed._runs = f"chopped by {by}", self._why(by, batch)
-        chopping = Chopping(
-            self._df,
-            self._keyed.keys,
-            self._time,
-            self._windows,
-            functions,
+            batch = first_batch(self.windows, self.workers, latency)
+        applying = Applying(
+            self.df,
+            self.keys,
+            self.time,
+            self.windows,
+            function,
+            pane,
             result,
-            workers,
+            self.workers,
             batch,
             together=latency is not None,
             arrow=arrow,
         )
-        if location is None or not self._df.isStreaming:
-            return chopping.run()
-        spark, name = self._df.sparkSession, f"{self._keyed.name}-plans"
-        deal = BatchAssignment.of(self._windows, workers, batch)
-        wait = latency or self._windows.size / 1e6
-        # Stream time may run faster than the clock: no window waits longer than that in either.
-        most = MOST if latency is None else min(MOST, 1 + int(latency * 1e6) // self._windows.slide)
-        period = microseconds(retune) / 1e6
-        self._keyed._tuning = tuning = Tuning(name, Plans.at(location), deal, wait, period, most)
-        listen(spark, name, tuning.take)
-        return chopping.tuned(tuning.plans, tuning.control(spark), name)
+        stream = new_identity()
+        if not self.df.isStreaming:
+            return applying.run(stream)
+        spark = self.df.sparkSession
+        prepare(spark)
+        chosen = Chosen(f"chopped by {chop}", _why(chop, batch, tuned=tune is not None))
+        loop: Loop = CopiesLoop(self.name, self.workers, chosen)
+        if tune is not None and folder is not None:
+            sizes, wait = applying.assignment(), latency or self.windows.size / 1e6
+            # Stream time may run faster than the clock: no window waits longer than that in either.
+            most = MOST if latency is None else min(MOST, 1 + int(latency * 1e6) // self.windows.slide)
+            at = BatchSizes.at(folder)
+            loop = Tuning(self.name, at, sizes, wait, microseconds(tune) / 1e6, chosen, most)
+            register(spark, stream, loop)
+            return applying.adaptively(at, stream)
+        register(spark, stream, loop)
+        return applying.run(stream)
 
-    def _cut(self, functions: tuple[Any, ...], by: str) -> str:
-        if not all(callable(each) for each in functions) or len(functions) not in (1, 2):
+    def _chop(self, function: object, pane: object, chop: str) -> str:
+        for name, given in (("function", function), ("pane", pane)):
+            if not callable(given) and (given is not None or name == "function"):
+                raise SkewlessError(f"{name} is {given!r}; give a function(key, window, rows)")
+        if chop not in CHOPS:
+            raise SkewlessError(f"no chop {chop!r}; there are {', '.join(CHOPS)}")
+        if chop == "auto":
+            return "batch" if pane is None else "pane"
+        if chop == "pane" and pane is None:
             raise SkewlessError(
-                f"apply was given {functions!r}; give a function(key, window, rows), or a pair of functions"
+                "panes need two functions, one of the rows of a pane and one of its answers for the panes of a window: "
+                "apply(of_window, schema, pane=of_pane)"
             )
-        if by not in CUTS:
-            raise SkewlessError(f"by is {by!r}; windows can be cut by {', '.join(CUTS)}")
-        pair = len(functions) == 2
-        if by == "auto":
-            return "pane" if pair else "batch"
-        if pair != (by == "pane"):
-            raise SkewlessError(
-                "panes need two functions, one of the rows of a pane and one of the answers for the panes of a window: "
-                "apply((of_pane, of_window), ...)"
-                if by == "pane"
-                else f"by is {by!r}, which takes one function of the rows of a window; a pair is for by='pane'"
-            )
-        return by
+        if chop != "pane" and pane is not None:
+            raise SkewlessError(f"chop is {chop!r}, which takes one function of the rows of a window; leave pane= out")
+        return chop
 
-    def _check(self, by: str, latency: float | None, batch: int | None) -> None:
-        if self._keyed._asked != "auto":
-            raise SkewlessError(
-                f"strategy {getattr(self._keyed._asked, 'name', self._keyed._asked)!r} deals out keys, and apply(...) "
-                "deals out windows; leave the strategy away"
-            )
-        if self._timed is not None and self._timed.updating:
-            raise SkewlessError("apply(...) gives a window once, when it is over; leave output='update' away")
-        if self._windows.rows and by == "pane":
+    def _check(self, chop: str, latency: float | None, batch: int | None, tune: str | None, folder: str | None) -> None:
+        if self.df.isStreaming and not self.windows.rows:
+            check_watermark(self.df, self.time)
+        if self.windows.rows and chop == "pane":
             raise SkewlessError("panes are of windows of time; for windows of so many rows choose 'window' or 'batch'")
-        if batch is not None and by != "batch":
-            raise SkewlessError(f"batch is {batch}, but windows are cut by {by}; give by='batch'")
-        if latency is not None and (by != "batch" or self._windows.rows):
+        if batch is not None and chop != "batch":
+            raise SkewlessError(f"batch is {batch}, but windows are chopped by {chop}; give chop='batch'")
+        if latency is not None and (chop != "batch" or self.windows.rows):
             raise SkewlessError(
-                "max_latency lets the windows of a batch wait for each other; it needs windows of time and by='batch'"
+                "max_latency lets the windows of a batch wait for each other; it needs windows of time and chop='batch'"
+            )
+        if tune is None:
+            if folder is not None:
+                raise SkewlessError(f"folder is {folder!r}, which is for tuning: give tune= with it, or leave it out")
+            return
+        if chop != "batch" or batch is not None or self.windows.rows:
+            raise SkewlessError(
+                f"tune is {tune!r}, for batches of windows of time whose size is chosen: leave it out, or have "
+                "chop='batch' without batch="
+            )
+        if self.df.isStreaming and folder is None:
+            raise SkewlessError(
+                f"tune is {tune!r}, and what is learned needs a folder: apply(..., folder='/data/sizes'), beside "
+                " the checkpoint and kept with it"
             )
 
-    def _why(self, by: str, batch: int) -> str:
-        if by == "pane":
-            return "each pane worked on once, and its answer passed to the next worker in the ring where that needs it"
-        return f"{batch} consecutive windows of a key to one worker, and the next to the next"
+
+@dataclass(frozen=True, eq=False)
+class KeyedWindows:
+    """A description of keyed rows cut into windows; made by `KeyedStream.window`. It never changes.
+
+    Every call that ends it, `agg`, `changes` or `apply`, makes a stream of its own.
+    """
+
+    keyed: KeyedStream
+    time: str
+    windows: Windows
+    words: tuple[str | int, str | int | None]
+
+    def agg(self, *, folder: str | None = None, **aggregates: Measure) -> DataFrame:
+        """Aggregate each window of each key.
+
+        The result has the columns and the values of Spark's `groupBy(window(...), *keys).agg(...)`: `window`, a struct
+        of `start` and `end`, the key columns, and the aggregates by name. A stream gives each window once, when the
+        watermark has passed it: use outputMode "append".
+
+        Parameters
+        ----------
+        folder
+            A folder for the routing policy of a stream, which the driver can write and all executors can read; the
+            setting `spark.skewless.folder` if not given, or on one machine a private folder.
+        aggregates
+            The columns of the result: `agg(n=sk.count(), spent=sk.sum("price"))`.
+        """
+        if self.keyed.df.isStreaming and not self.windows.rows:
+            check_watermark(self.keyed.df, self.time)
+        return self._run(self._aggregation(aggregates, updating=False), folder)
+
+    def changes(self, *, folder: str | None = None, **aggregates: Measure) -> DataFrame:
+        """Aggregate each window of each key, and give in every micro-batch the windows that changed in it.
+
+        Use outputMode "update" for the query. The columns are those of `agg`; without a watermark no window is ever
+        forgotten.
+
+        Parameters
+        ----------
+        folder, aggregates
+            As for `agg`.
+        """
+        if not self.keyed.df.isStreaming:
+            raise SkewlessError("a batch has no micro-batches in which windows could change; use agg(...)")
+        return self._run(self._aggregation(aggregates, updating=True), folder)
+
+    def apply(self, function: Callable[..., Any], schema: str | StructType, **options: Any) -> DataFrame:
+        """Run a function on all rows of each window of each key; see `WindowedStream.apply`."""
+        self.keyed.refuse_words("split", "place", call="apply(...)", why="deals out windows, not keys")
+        stream = self.keyed
+        windows = WindowedStream(stream.df, stream.keys, self.time, self.windows, stream.workers, stream.name)
+        return windows.apply(function, schema, **options)
+
+    def explain(self, **aggregates: Measure) -> str:
+        """In words, what `agg` would run for these aggregates, and why."""
+        return self.keyed.explained(self._aggregation(aggregates, updating=False))
+
+    def _aggregation(self, aggregates: dict[str, Measure], *, updating: bool) -> Aggregation:
+        if self.windows.rows:
+            raise SkewlessError("aggregates are over windows of time; for windows of so many rows use apply(...)")
+        keyed = self.keyed
+        measures = check_measures(keyed.df, aggregates, ("window", *keyed.keys))
+        return Aggregation(keyed.df, keyed.keys, measures, self.windows, self.time, updating)
+
+    def _run(self, aggregation: Aggregation, folder: str | None) -> DataFrame:
+        def window() -> Any:
+            return F.window(column(aggregation.df, self.time), *self.words)  # type: ignore[arg-type]  # of time
+
+        return self.keyed.aggregate(aggregation, folder, window)
 
 
-def measures_of(df: DataFrame, aggregates: Mapping[str, Measure], taken: tuple[str, ...]) -> dict[str, Measure]:
-    """Aggregates by name, checked; `taken` are the names that the result has already."""
-    if not aggregates:
-        raise SkewlessError("what to aggregate? Name at least one, such as agg(n=sk.count())")
-    for name, measure in aggregates.items():
-        if not isinstance(measure, Measure):
-            raise SkewlessError(f"{name}={measure!r} is not an aggregate; write one such as {name}=sk.sum('column')")
-        if name in taken:
-            raise SkewlessError(f"the result has a column {name!r} already; give the aggregate another name")
-        for each in measure.columns:
-            if each != TIME:
-                column(df, each)
-    return dict(aggregates)
+def check_watermark(df: DataFrame, time: str) -> None:
+    """Refuse windows of a stream that would never close."""
+    if delay_of(df, time) is None:
+        raise SkewlessError(
+            "windows close by a watermark, and there is none: say how late rows may come, such as "
+            'window(..., watermark="10 seconds"), or use changes(...), which gives windows as they change'
+        )
+
+
+def _why(chop: str, batch: int, *, tuned: bool) -> str:
+    if chop == "pane":
+        return "each pane worked on once, and its answer passed to the next worker in the ring where that needs it"
+    now = ", until the tuner knows better" if tuned else ""
+    return f"{batch} consecutive windows of a key to one worker, and the next to the next{now}"

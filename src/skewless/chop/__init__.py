@@ -1,4 +1,4 @@
-"""Time cut, not keys: windows, batches of windows and panes, for functions that need all rows of a window."""
+"""Splits time instead of keys: windows, batches of windows and panes, for functions that need all rows of a window."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from skewless.chop.tuner import Choice, Tuner, choose
     from skewless.core.windows import Marks, Windows
 
-# Loaded when asked for: Spark's Python workers do without the kernels of the partitioners.
+# Loaded on first use: Spark's Python workers do not need the kernels of the partitioners.
 _HOMES = {
     "skewless.chop.cost": ["BatchModel", "Costs"],
     "skewless.chop.estimate": ["CostEstimator"],

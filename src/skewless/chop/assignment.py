@@ -1,4 +1,4 @@
-"""Windows dealt to workers, in batches of consecutive ones, and rows to the workers that have a window of theirs."""
+"""Assigns runs of consecutive windows to workers, and each row to every worker that owns a window containing it."""
 
 from __future__ import annotations
 
@@ -16,32 +16,33 @@ _AFTER_ALL = -BEFORE_ALL
 
 
 class Assignment(Protocol):
-    """Says which worker has a window of a key."""
+    """Says which worker owns each window of a key."""
 
     def worker_of(self, hashes: Int64Array, windows: Int64Array) -> Int64Array:
-        """The worker of each window of a key."""
+        """The worker that owns each window of a key."""
 
     def copies(self, hashes: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """For each copy of these rows, which row it is of and its worker."""
+        """For each copy of these rows: the row that it copies, and its worker."""
 
     def batch_of(self, window: int) -> range:
-        """The windows that are dealt together with this one."""
+        """The windows that are assigned together with this one."""
 
 
 @dataclass(frozen=True)
 class BatchAssignment(Assignment):
-    """Which worker has a window of a key: batches of windows go to the workers in turn, each key starting elsewhere.
+    """Assigns batches of consecutive windows to the workers in turn; the hash of a key says at which worker it starts.
 
-    A row is copied once to each worker that needs it, though it may be in several of its windows.
+    A row is copied once to each worker that needs it, even if several of that worker's windows contain it.
 
     Parameters
     ----------
     windows
-        Size and slide.
+        The windows, with their size and slide.
     workers
-        How many there are.
+        The number of workers.
     sizes
-        Windows in a batch: from which window on, and how many. The first is from the beginning.
+        Pairs of a window and a batch size: from this window on, a batch has this many windows. The first pair starts
+        before all windows.
 
     Examples
     --------
@@ -68,41 +69,43 @@ class BatchAssignment(Assignment):
 
     @classmethod
     def of(cls, windows: Windows, workers: int, batch: int) -> BatchAssignment:
-        """Batches of one size."""
+        """An assignment with batches of one size."""
         return cls(windows, workers, ((BEFORE_ALL, batch),))
 
     @property
     def batch(self) -> int:
-        """Windows in a batch, from the last change on."""
+        """The windows in a batch since the last change of size."""
         return self.sizes[-1][1]
 
     def changed(self, batch: int, window: int) -> BatchAssignment:
-        """The same up to a window, and batches of another size from there on."""
-        return BatchAssignment(self.windows, self.workers, (*[size for size in self.sizes if size[0] < window], (window, batch)))
+        """The same assignment up to a window, with batches of another size from that window on."""
+        return BatchAssignment(
+            self.windows, self.workers, (*[size for size in self.sizes if size[0] < window], (window, batch))
+        )
 
     def from_window(self, window: int) -> BatchAssignment:
-        """The same for windows from this one on; of earlier ones nobody asks any more."""
+        """The same assignment for windows from this one on; earlier windows are no longer needed."""
         first, *others = self.sizes
         pairs = pairwise([*others, (_AFTER_ALL, 0)])
         kept = [size for size, (end, _batch) in pairs if end > window]
         return BatchAssignment(self.windows, self.workers, (first, *kept))
 
     def worker_of(self, hashes: Int64Array, windows: Int64Array) -> Int64Array:
-        """The worker of each window of a key."""
+        """The worker that owns each window of a key."""
         windows = np.asarray(windows, np.int64)
         at = np.searchsorted([start for start, _batch in self.sizes], windows, side="right") - 1
         origins, batches = self._origins()[at], np.array([batch for _start, batch in self.sizes])[at]
         return self._worker(hashes, origins + (windows - origins) // batches)
 
     def next_of(self, worker: int, hashes: Int64Array, windows: Int64Array) -> Int64Array:
-        """The first window of a worker that is no earlier than each of these; for batches of one size."""
+        """For each window, the first one from there on that this worker owns; only for batches of one size."""
         ((_start, batch),) = self.sizes
         numbers = windows // batch
         ahead = (worker - self._worker(hashes, numbers)) % self.workers
         return np.where(ahead == 0, windows, (numbers + ahead) * batch)
 
     def copies(self, hashes: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """For each copy of these rows, which row it is of and its worker; a row's copies come one after another."""
+        """For each copy of these rows: the row that it copies, and its worker. The copies of a row stand together."""
         first, last = self.windows.first(times), self.windows.last(times)
         pieces = [self._piece(i, hashes, first, last) for i in range(len(self.sizes))]
         if len(pieces) == 1:
@@ -112,7 +115,7 @@ class BatchAssignment(Assignment):
         return both // self.workers, both % self.workers
 
     def batch_of(self, window: int) -> range:
-        """The windows of the batch that holds this one."""
+        """The windows of the batch that contains this one."""
         i = int(np.searchsorted([start for start, _batch in self.sizes], window, side="right")) - 1
         origin, batch = int(self._origins()[i]), self.sizes[i][1]
         start = origin + (window - origin) // batch * batch
@@ -133,41 +136,41 @@ class BatchAssignment(Assignment):
         return rows, self._worker(hashes[rows], low[rows] + nth)
 
     def _origins(self) -> Int64Array:
-        """From where the batches of each size are counted."""
+        """The window from which the batches of each size are counted."""
         return np.array([0 if start == BEFORE_ALL else start for start, _batch in self.sizes], np.int64)
 
     def _worker(self, hashes: Int64Array, numbers: Int64Array) -> Int64Array:
-        # Both are brought below the number of workers first: a hash is a whole number of 64 bits.
+        # Both are first reduced below the number of workers: a hash uses all 64 bits, so their sum could overflow.
         worker: Int64Array = (np.asarray(hashes, np.int64) % self.workers + numbers % self.workers) % self.workers
         return worker
 
 
 @dataclass(frozen=True)
 class KeyAssignment(Assignment):
-    """All windows of a key to one worker.
+    """Assigns all windows of a key to one worker.
 
     Parameters
     ----------
     workers
-        How many there are.
+        The number of workers.
     """
 
     workers: int
 
     def worker_of(self, hashes: Int64Array, windows: Int64Array) -> Int64Array:
-        """The worker of each window of a key."""
+        """The worker that owns each window of a key."""
         return hashes % self.workers
 
     def copies(self, hashes: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """Each row once."""
+        """Each row once, with the worker of its key."""
         return np.arange(len(hashes)), hashes % self.workers
 
     def batch_of(self, window: int) -> range:
-        """The window by itself."""
+        """This window alone."""
         return range(window, window + 1)
 
 
 def mine(deal: Assignment, worker: int, hashes: Int64Array, windows: Int64Array) -> BoolArray:
-    """Which windows are a worker's."""
+    """Which of these windows a worker owns."""
     own: BoolArray = deal.worker_of(hashes, windows) == worker
     return own

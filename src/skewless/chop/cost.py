@@ -1,4 +1,4 @@
-"""What a batch size costs: work of a row, rows of a worker, and the time until a window's result is there."""
+"""What a batch size costs: the work per row, the rows per worker, and the time until a window's result is ready."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ class Costs:
     Parameters
     ----------
     update
-        To add one row to one window.
+        Seconds to add one row to one window.
     open_close
-        To open a window and to close it.
+        Seconds to open and close one window.
     other
-        For a row, however many windows hold it: to read it, to find its group.
+        Seconds for one row, however many windows contain it, such as to read it and to find its group.
     """
 
     update: float
@@ -30,40 +30,41 @@ class Costs:
     other: float
 
     def __post_init__(self) -> None:
-        """Refuse work that takes less than no time."""
+        """Refuse negative times."""
         if not min(self.update, self.open_close, self.other) >= 0:
             raise SkewlessError(f"costs are {self}; give seconds of at least 0")
 
     def of(self, updates: float, windows: float, rows: float) -> float:
-        """Seconds for so many updates, windows opened and closed, and rows."""
+        """Seconds for this many updates, windows (opened and closed) and rows."""
         return updates * self.update + windows * self.open_close + rows * self.other
 
 
 @dataclass(frozen=True)
 class BatchModel:
-    """What to expect of a batch of B windows, for any B at once (B may be an array).
+    """Predicts the cost and latency of batches of B windows, for many B at once (B may be an array).
 
     Parameters
     ----------
     size, slide
-        Of a window, in rows; for windows of time, those that arrive in it.
+        The size and slide of a window in rows; for windows of time, the rows that arrive in that time.
     rate
         Rows that arrive in a second, the paper's R.
     workers
-        Workers that the batches are dealt to, the paper's d.
+        Workers that share the batches, the paper's d.
     costs
-        Seconds for the parts of the work.
+        Seconds for each part of the work.
     headroom
-        Share of a worker's time that is kept for other things, the paper's H.
+        Share of a worker's time that is kept free for other things, the paper's H.
     paper
-        Count window updates as the paper does, s B (B + 1) / 2 + (w - s) in a batch, instead of exactly: each of the B
-        windows is updated by each of its w rows. The two agree for B = 1 and B = 2 w / s - 2; between these the paper's
-        count is too low, beyond them too high. It is here to compare.
+        Whether to count window updates as the paper does, s B (B + 1) / 2 + (w - s) in a batch, instead of exactly:
+        each of the B windows is updated by each of its w rows. The two counts agree for B = 1 and B = 2 w / s - 2;
+        between these the paper's count is too low, beyond them too high. It is here for comparison.
 
     Examples
     --------
-    The costs behind the paper's Figure 7b: 40,000 rows a second with one window to update, 5,000 with a hundred. Four
-    workers gained 6,500 rows/s from B = 2 to 10, and 1,200 from 33 to 50, says the paper. The exact count says:
+    These are the costs behind the paper's Figure 7b: 40,000 rows a second with one window to update, 5,000 with a
+    hundred. In the paper, four workers gained 6,500 rows/s from B = 2 to 10, and 1,200 from 33 to 50. The exact count
+    gives:
 
     >>> model = BatchModel(100, 1, rate=1000, workers=4, costs=Costs(1.77e-6, 0, 23.2e-6), headroom=0)
     >>> two, ten, more, most = model.throughput([2, 10, 33, 50])
@@ -85,7 +86,7 @@ class BatchModel:
     paper: bool = False
 
     def __post_init__(self) -> None:
-        """Check that there is a stream and someone to work on it."""
+        """Check that there are windows, rows and workers."""
         if not 0 < self.slide <= self.size:
             raise SkewlessError(f"windows of {self.size} rows sliding by {self.slide}; give a slide from 0 to the size")
         if not self.rate > 0:
@@ -96,11 +97,11 @@ class BatchModel:
             raise SkewlessError(f"headroom is {self.headroom}; give a share of a worker's time from 0 to below 1")
 
     def rows(self, batch: npt.ArrayLike) -> FloatArray:
-        """Rows of a batch."""
+        """Rows in a batch."""
         return self.size + (_numbers(batch) - 1) * self.slide
 
     def updates(self, batch: npt.ArrayLike) -> FloatArray:
-        """Window updates of a batch."""
+        """Window updates in a batch."""
         b = _numbers(batch)
         return self.slide * b * (b + 1) / 2 + (self.size - self.slide) if self.paper else b * self.size
 
@@ -123,7 +124,7 @@ class BatchModel:
             return (1 - self.headroom) / self.cost(batch)
 
     def excess(self, batch: npt.ArrayLike) -> FloatArray:
-        """f(B): rows by which the backlog of a worker grows in a second; below 0, what it could take on top."""
+        """f(B): rows by which a worker's backlog grows in a second; if negative, the rows that it could still take."""
         return self.load(batch) - self.capacity(batch)
 
     def throughput(self, batch: npt.ArrayLike) -> FloatArray:
@@ -131,25 +132,25 @@ class BatchModel:
         return self.rate * self.capacity(batch) / self.load(batch)
 
     def waiting(self, batch: npt.ArrayLike) -> FloatArray:
-        """Seconds from the end of a batch's first window to the end of its last, when the batch can start.
+        """Seconds from the end of a batch's first window to the end of its last, which is when the batch can start.
 
-        Rows of a stream that is too fast come as they are taken.
+        If the stream is faster than the workers, its rows count as arriving only when the workers can take them.
         """
         return (_numbers(batch) - 1) * self.slide / np.minimum(self.rate, self.throughput(batch))
 
     def running(self, batch: npt.ArrayLike) -> FloatArray:
-        """Seconds that a worker takes over a batch."""
+        """Seconds that a worker needs for a batch."""
         return self.work(batch) / (1 - self.headroom)
 
     def backlog(self, batch: npt.ArrayLike, period: float) -> FloatArray:
-        """Seconds of work that pile up in front of a worker in `period` seconds."""
+        """Seconds of work that accumulate for a worker in `period` seconds."""
         return np.maximum(self.excess(batch), 0.0) * period / self.capacity(batch)
 
     def latency(self, batch: npt.ArrayLike, period: float) -> FloatArray:
         """Seconds from the end of a window to its result, at worst, after `period` seconds at this batch size.
 
-        The paper bounds the backlog alone, and in rows where a bound in seconds is meant; here rows are turned into the
-        time they take, and waiting for the batch and running it count too.
+        The paper bounds only the backlog, and it does so in rows although it means seconds. Here rows are converted
+        into the time they take, and the time to wait for the batch and to run it counts too.
         """
         return self.waiting(batch) + self.running(batch) + self.backlog(batch, period)
 

@@ -1,4 +1,4 @@
-"""Costs learned from a running stream: how long batches took, against what they did."""
+"""Learns costs from a running stream, by comparing how long batches took with what they did."""
 
 from __future__ import annotations
 
@@ -10,26 +10,26 @@ from skewless.chop.cost import Costs
 from skewless.core.arrays import FloatArray
 from skewless.core.errors import SkewlessError
 
-_RIDGE = 1e-9  # where batches look all alike, equal shares rather than none
-_WRONG = 0.1  # of the time of late batches: by so much it was misjudged, always in the same direction
-_APART = 1e-5  # of the squares, how much must lie across the direction of most
+_RIDGE = 1e-9  # if all batches look alike, the costs get equal shares instead of none
+_WRONG = 0.1  # share of the time by which late batches must be misjudged, in one direction, before all old ones fade
+_APART = 1e-5  # share of the squares that must lie outside their main direction
 
 
 class CostEstimator:
-    """Least squares for the three costs of a row's way through windows, none of them below 0.
+    """Estimates the three costs of the work on windows by least squares, none of them below 0.
 
-    Each batch is one equation, `updates x + windows y + rows z = seconds`, divided by its rows so that all weigh the
-    same. Old batches fade as new ones of their kind come: a stream that keeps to one batch size for hours does not
-    forget what another one cost. Only when times are no longer what they were do all fade.
+    Each batch is one equation, `updates x + windows y + rows z = seconds`, divided by its rows so that all batches
+    weigh the same. Old batches fade only as new ones of their kind come: a stream that keeps one batch size for hours
+    does not forget what another size cost. If the times no longer fit what was learned, all batches fade.
 
-    Batches of one size look all alike and give only the cost of that size; with two sizes the cost of every size is
-    known. How much of it is updates and how much opening shows only where the rows in a window vary; it makes no
-    difference where they do not.
+    Batches of one size all look alike and give only the cost of that size; with two sizes the cost of every size is
+    known. How this cost divides into updates and opening can be seen only if the number of rows in a window varies; if
+    it does not vary, the division makes no difference.
 
     Parameters
     ----------
     memory
-        Weight of a batch against the next one of its kind, from 0 (only the last counts) to 1 (nothing fades).
+        Weight of a batch relative to the next one of its kind, from 0 (only the last one counts) to 1 (nothing fades).
 
     Examples
     --------
@@ -51,7 +51,7 @@ class CostEstimator:
         self.wrong = 0.0
 
     def add(self, updates: float, windows: float, rows: float, seconds: float) -> None:
-        """A batch of `rows` rows took `seconds` for so many updates and so many windows opened and closed."""
+        """Add a batch: its window updates, the windows it opened and closed, its rows, and the seconds it took."""
         if not rows > 0:
             return  # a batch without rows says nothing about rows
         if min(updates, windows, seconds) < 0:
@@ -75,12 +75,12 @@ class CostEstimator:
         scaled, scale = self._scaled()
         products = self.products / scale
         best, least = np.zeros(3), 0.0
-        # Of the solutions with some costs at 0 and the rest free, the best one without a cost below 0.
+        # Some costs are fixed at 0 and the others are free; the best solution without a negative cost is kept.
         for count in (1, 2, 3):
             for free in map(list, combinations(range(3), count)):
                 square = scaled[np.ix_(free, free)] + _RIDGE * np.eye(count)
                 solution = np.linalg.solve(square, products[free])
-                error = -float(solution @ products[free])  # up to what is the same for all
+                error = -float(solution @ products[free])  # without the part that is the same for all solutions
                 if solution.min() >= 0 and error < least:
                     best, least = np.zeros(3), error
                     best[free] = solution
@@ -88,7 +88,7 @@ class CostEstimator:
         return Costs(update, open_close, other)
 
     def _fade(self, terms: FloatArray, seconds: float, expected: float) -> None:
-        """Forget a little of what was known along `terms`, and nothing across, unless it proves wrong."""
+        """Forget a little about batches like `terms` and nothing about others; if the estimate is wrong, about all."""
         along = self.squares @ terms
         known = float(terms @ along)
         if known == 0:
@@ -104,6 +104,6 @@ class CostEstimator:
         self.squares -= share * np.outer(along, along)
 
     def _scaled(self) -> tuple[FloatArray, FloatArray]:
-        """The squares with ones on the diagonal, and what the unknowns are to be divided by."""
+        """The squares with ones on the diagonal, and the numbers by which the unknowns have to be divided."""
         scale = np.sqrt(np.maximum(np.diag(self.squares), np.finfo(float).tiny))
         return self.squares / np.outer(scale, scale), scale

@@ -1,4 +1,4 @@
-"""Results in order: workers finish when they finish, the reader gets windows in order, or nearly."""
+"""Delivers results in order, or nearly in order, although the workers finish them in any order."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from skewless.core.errors import SkewlessError
 
 @dataclass(frozen=True)
 class Result:
-    """What a worker found for a window: the window's number, its rows, and whatever goes with it."""
+    """A worker's result for a window: the window's number, its rows, and any payload."""
 
     number: int
     rows: int = 1
@@ -25,7 +25,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Waits:
-    """What order cost so far: how long results were held back, in micro-batches and in seconds, and how many."""
+    """What the order has cost so far: how long and how many results were held back, in micro-batches and in seconds."""
 
     delivered: int = 0
     batches: int = 0
@@ -49,34 +49,34 @@ class Waits:
 @dataclass(frozen=True, order=True)
 class _Held:
     number: int
-    arrival: int  # of equal numbers the first to come goes first
+    arrival: int  # among equal numbers, the first to arrive goes first
     result: Result = field(compare=False)
     batch: int = field(compare=False)
     seconds: float = field(compare=False)
 
 
 class Merger:
-    """Takes results as they come and delivers them with at most k out of place.
+    """Takes results as they come, and delivers them at most k places out of order.
 
-    A stream of results is k-ordered if of any two that are delivered out of order the later one is at most k places
-    behind the earlier one: from k + 1 places after a result on, no number is lower than its own. With k = 0 the
-    numbers never fall. Results of the same number are in order either way.
+    A stream of results is k-ordered if any two results that are delivered out of order are at most k places apart: from
+    k + 1 places after a result on, no number is lower than its own. With k = 0 the numbers never fall. Results of the
+    same number may come in any order.
 
-    A result may be delivered early if what is still missing before it would fit behind it, and behind all that was
-    delivered early already, within k places. So the bound holds whatever comes later. Numbers without a result cost
-    nothing once the watermark has passed them.
+    A result is delivered early if all results that are still missing before it would fit within k places after it, and
+    after every other result that was delivered early. So the bound holds whatever comes later. Numbers without a result
+    cost nothing once the watermark has passed them.
 
     Parameters
     ----------
     k
-        Places by which two results may be out of order; 0 is strict order.
+        Places by which two results may be out of order; 0 means strict order.
     parts
-        Results that a number has at most, such as one from each worker. None where that is not known: then results
-        wait for the watermark, in strict order.
+        The most results that a number can have, such as one from each worker; None if this is not known. Then results
+        wait for the watermark and come in strict order.
     low
-        The lowest number that will come; None until the first watermark says.
+        The lowest number that will come; None if only the first watermark says it.
     most
-        Results that may be held back. More are refused, and nothing changes, until the watermark moves on.
+        The most results that may be held back. A call that would exceed it is refused and changes nothing.
 
     Examples
     --------
@@ -130,26 +130,26 @@ class Merger:
 
     @property
     def held_rows(self) -> int:
-        """Their rows."""
+        """The rows of the results that wait for others."""
         return sum(each.result.rows for each in self._held)
 
     def seen(self) -> Counter[int]:
-        """Of each number that is not complete, the results that wait or were delivered early."""
+        """For each number that is not complete, how many results wait or were delivered early."""
         seen = Counter(each.number for each in self._held)
         seen.update(number for number, _ in self._at.ahead)
         return seen
 
     def add(self, results: Iterable[Result], low: int | None = None, now: float = 0.0) -> list[Result]:
-        """A micro-batch of results; what can be delivered now, in order.
+        """Add a micro-batch of results, and return the results that can be delivered now, in order.
 
         Parameters
         ----------
         results
-            In any order.
+            The new results, in any order.
         low
-            The watermark after these: all results with lower numbers have come.
+            The watermark after these results: all results with lower numbers have come.
         now
-            The time in seconds, for the waits alone.
+            The time in seconds, used only to measure the waits.
         """
         new = [_Held(result.number, self._arrivals + i, result, self._batch, now) for i, result in enumerate(results)]
         self._check(new)
@@ -171,11 +171,11 @@ class Merger:
         return [each.result for each in held[:count]]
 
     def finish(self, now: float = 0.0) -> list[Result]:
-        """The stream is over: all that is left, in order."""
+        """End the stream, and return all results that are left, in order."""
         return self.add([], low=self._held[-1].number + 1 if self._held else None, now=now)
 
     def state(self) -> dict[str, Any]:
-        """All that is remembered, as JSON can write it if it can write the payloads."""
+        """All that is remembered, in types that JSON can write if it can write the payloads."""
         return {
             "k": self.k,
             "parts": self.parts,
@@ -245,9 +245,9 @@ class Merger:
 
 @dataclass
 class _Place:
-    """Where the output stands: the lowest number still to come, the next place, and what was delivered from there on.
+    """The position of the output: the lowest number still to come, the next place, and the results delivered early.
 
-    Of `ahead`, pairs of number and place in order of numbers, all but those of the lowest number have some result
+    `ahead` has pairs of number and place, in order of numbers. All but those of the lowest number have some result
     missing before them; there are at most k of these.
     """
 
@@ -256,20 +256,20 @@ class _Place:
     ahead: list[tuple[int, int]] = field(default_factory=list)
 
     def raised(self, low: int | None) -> _Place:
-        """The same with a watermark that is at least `low`."""
+        """The same position with a watermark that is at least `low`."""
         if low is None or (self.low is not None and low <= self.low):
             return _Place(self.low, self.place, list(self.ahead))
         return _Place(low, self.place, [each for each in self.ahead if each[0] >= low])
 
     def may_go(self, number: int, k: int, parts: int | None) -> bool:
-        """Whether `number`, the lowest that waits, can come next."""
+        """Whether `number`, the lowest one that waits, can come next."""
         if self.low is None:
             return False
         if number <= self.low:
             return True
         if parts is None or parts * (number - self.low) - bisect_left(self.ahead, (number, -1)) > k:
             return False
-        before = 0  # of those delivered already, how many are lower
+        before = 0  # how many results with lower numbers were delivered already
         for i, (other, place) in enumerate(self.ahead):
             if other > number:
                 break
@@ -280,7 +280,7 @@ class _Place:
         return True
 
     def deliver(self, number: int, parts: int | None) -> None:
-        """Number comes next."""
+        """Record that `number` comes next."""
         if parts is not None and self.low is not None and number >= self.low:
             insort(self.ahead, (number, self.place))
             while len(self.ahead) >= parts and self.ahead[parts - 1][0] == self.low:
@@ -290,7 +290,7 @@ class _Place:
 
 
 def disorder(numbers: Int64Array) -> int:
-    """The lowest k for which a sequence is k-ordered: the longest way between two that are out of order.
+    """The lowest k for which a sequence is k-ordered: the largest distance between two numbers that are out of order.
 
     >>> disorder(np.array([1, 2, 2, 5])), disorder(np.array([3, 1, 2, 5]))
     (0, 2)
@@ -298,6 +298,6 @@ def disorder(numbers: Int64Array) -> int:
     numbers = np.asarray(numbers)
     if len(numbers) == 0:
         return 0
-    # The first higher number is the first at which the highest so far is higher.
+    # The first higher number is where the running maximum first becomes higher.
     first_higher = np.searchsorted(np.maximum.accumulate(numbers), numbers, side="right")
     return int(np.maximum(np.arange(len(numbers)) - first_higher, 0).max())

@@ -1,4 +1,4 @@
-"""Time cut into partitions: window by window, batch by batch or pane by pane."""
+"""Divides time into partitions: window by window, batch by batch or pane by pane."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from skewless.core.windows import Windows, as_times
 
 @dataclass(frozen=True)
 class Partitioner(ABC):
-    """Says to which partitions a row is copied, so that each partition can be worked on alone.
+    """Says to which partitions a row is copied, so that each partition can be processed alone.
 
     Partitions are numbered in the order of their time and go to the workers in turn.
 
     Parameters
     ----------
     size, slide
-        Of the windows, in whole units of time or in rows.
+        The size and slide of the windows, in whole units of time or in rows.
     rows
-        Whether row numbers are meant, and so no window starts before row 0.
+        Whether size and slide count rows; then no window starts before row 0.
     """
 
     name: ClassVar[str]
@@ -42,13 +42,13 @@ class Partitioner(ABC):
 
     @property
     def windows(self) -> Windows:
-        """The windows that are asked for."""
+        """The windows that the partitions are made for."""
         return Windows(self.size, self.slide, self.rows)
 
     @property
     @abstractmethod
     def extents(self) -> Windows:
-        """The stretch of time of each partition: windows too, of another size and slide."""
+        """The time span of each partition, given as windows of another size and slide."""
 
     @abstractmethod
     def windows_of(self, partition: int) -> range:
@@ -60,9 +60,9 @@ class Partitioner(ABC):
         return self.extents.replication
 
     def assign(self, times: Int64Array) -> tuple[Int64Array, Int64Array]:
-        """The copies of these rows: for each, which row it is of and its partition.
+        """For each copy of these rows: the row that it copies, and its partition.
 
-        They come in order of rows, those of a row in order of partitions.
+        Copies come in the order of their rows, and the copies of one row in the order of their partitions.
         """
         times = as_times(times)
         extents = self.extents
@@ -84,7 +84,7 @@ class Partitioner(ABC):
             yield copied, partitions
 
     def worker_of(self, partitions: Int64Array, workers: int) -> Int32Array:
-        """The worker of each partition: they take turns.
+        """The worker of each partition; the workers take turns.
 
         >>> ByWindow(4, 2).worker_of(np.array([-1, 0, 1, 2, 3]), workers=3)
         array([2, 0, 1, 2, 0], dtype=int32)
@@ -96,11 +96,11 @@ class Partitioner(ABC):
         return out
 
     def span(self, partition: int) -> tuple[int, int]:
-        """The time of the first row that this partition may hold, and the first time after it."""
+        """The first time that this partition covers, and the first time after it."""
         return self.extents.span(partition)
 
     def open_at(self, watermark: int) -> int:
-        """The first partition that may get more rows, where no row before the watermark is still to come."""
+        """The first partition that may still get rows, if no row before the watermark is still to come."""
         return self.extents.open_at(watermark)
 
     def complete(self, partitions: Int64Array, watermark: int) -> BoolArray:
@@ -124,11 +124,11 @@ class ByWindow(Partitioner):
 
     @property
     def extents(self) -> Windows:
-        """Those of the windows."""
+        """The time spans of the windows."""
         return self.windows
 
     def windows_of(self, partition: int) -> range:
-        """The one window."""
+        """The one window of this partition."""
         return range(partition, partition + 1)
 
 
@@ -136,8 +136,8 @@ class ByWindow(Partitioner):
 class ByBatch(Partitioner):
     """A partition for each batch of consecutive windows: a row is copied `(size + (B - 1) slide) / (B slide)` times.
 
-    Only rows near the edge of a batch are in two. The larger the batch, the fewer the copies, and the longer its first
-    window waits for its last.
+    Only rows near the edge of a batch are in two batches. The larger the batch, the fewer the copies, but the longer
+    its first window waits for its last.
 
     Parameters
     ----------
@@ -160,7 +160,7 @@ class ByBatch(Partitioner):
 
     @property
     def extents(self) -> Windows:
-        """From the start of a batch's first window to the end of its last."""
+        """The time spans of the batches, each from the start of its first window to the end of its last."""
         return self.windows.batches(self.batch)
 
     def windows_of(self, partition: int) -> range:
@@ -170,9 +170,9 @@ class ByBatch(Partitioner):
 
 @dataclass(frozen=True)
 class ByPane(Partitioner):
-    """A partition for each pane, the longest stretch that no window's edge cuts: a row is copied nowhere.
+    """A partition for each pane, the longest time span that no edge of a window divides: a row is in one pane only.
 
-    What is worked out for a pane serves every window that holds it.
+    The result of a pane is used by every window that contains it.
 
     Examples
     --------
@@ -187,11 +187,11 @@ class ByPane(Partitioner):
 
     @property
     def extents(self) -> Windows:
-        """Those of the panes."""
+        """The time spans of the panes."""
         return self.windows.panes
 
     def windows_of(self, partition: int) -> range:
-        """The windows that hold the pane."""
+        """The windows that contain the pane."""
         start = np.array([self.span(partition)[0]])
         return range(int(self.windows.first(start)[0]), int(self.windows.last(start)[0]) + 1)
 
@@ -207,14 +207,14 @@ class ByPane(Partitioner):
 
 @inner
 def _slot(time: Int, last: Int, slide: Int) -> Int:
-    """The last extent that starts by `time`. Most rows have that of the row before, which saves a division."""
+    """The last extent that starts by `time`; most rows have the same one as the row before, which saves a division."""
     into = time - last * slide
     return last if 0 <= into < slide else time // slide
 
 
 @inner
 def _from(time: Int, last: Int, size: Int, slide: Int, lowest: Int) -> Int:
-    """The first extent that holds `time`, given the last."""
+    """The first extent that contains `time`, given the last one."""
     first = last - size // slide + (time - last * slide >= size % slide)
     return max(first, lowest)
 

@@ -1,4 +1,4 @@
-"""Panes and windows dealt to a ring of workers, each of which hears only from the one before it."""
+"""Assigns panes and windows to a ring of workers, in which each worker receives results only from the one before it."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from skewless.core.windows import Windows
 
 @dataclass(frozen=True)
 class PaneRing:
-    """Who works on a pane, who puts a window together, and which results go to the next worker.
+    """Says which worker processes a pane, which one combines a window, and which results go to the next worker.
 
-    Windows go to the workers in runs of consecutive ones, in turn. A worker also gets the panes that its run adds to
-    the run before; the first panes of its windows were added by that run, and their results come from its worker.
-    A run is long enough that what a worker receives is never what it has to pass on.
+    Runs of consecutive windows go to the workers in turn. A worker also gets the panes that its run needs and the run
+    before it does not. The results of the other panes of its windows come from the worker of the run before. A run is
+    so long that a worker never has to pass on a result that it has received.
 
-    Everything follows from the numbers alone: no worker needs to know where a pane or a window lies.
+    Everything is computed from the numbers of panes and windows: no worker needs to be told where they are.
 
     Parameters
     ----------
     size, slide
-        Of the windows, in whole units of time or in rows.
+        The size and slide of the windows, in whole units of time or in rows.
     workers
-        Workers in the ring.
+        The number of workers in the ring.
     run
-        Consecutive windows of a worker: the shortest run that will do, unless a longer one is given.
+        Consecutive windows that go to one worker; if not given, the shortest run that is possible.
 
     Examples
     --------
@@ -57,7 +57,7 @@ class PaneRing:
     run: int = 0
 
     def __post_init__(self) -> None:
-        """Check the windows, and find the run where none is given."""
+        """Check the windows, and find the run if none is given."""
         Windows(self.size, self.slide)
         if self.workers < 1:
             raise SkewlessError(f"workers must be at least 1, not {self.workers}")
@@ -87,7 +87,7 @@ class PaneRing:
 
     @property
     def shared(self) -> int:
-        """Panes that two runs have in common: results that a worker gets from the one before, for each run."""
+        """Panes that two consecutive runs share, whose results a worker gets from the one before it for each run."""
         return self.window_panes - self.slide_panes
 
     def panes_of(self, window: int) -> range:
@@ -95,7 +95,7 @@ class PaneRing:
         return range(window * self.slide_panes, window * self.slide_panes + self.window_panes)
 
     def owner_of_window(self, windows: Int64Array) -> Int32Array:
-        """The worker that puts each window together."""
+        """The worker that combines the panes of each window."""
         return self._worker(np.asarray(windows, np.int64) // self.run)
 
     def owner_of_pane(self, panes: Int64Array) -> Int32Array:
@@ -107,34 +107,34 @@ class PaneRing:
         return (worker + 1) % self.workers
 
     def is_passed_on(self, panes: Int64Array) -> BoolArray:
-        """Whether the result of each pane is needed by the successor of its owner; never so where there is none."""
+        """Whether the successor of each pane's owner needs the pane's result; never true for a single worker."""
         panes = np.asarray(panes, np.int64)
         next_run_starts = (self._run_of_pane(panes) + 1) * self.run * self.slide_panes
         passed: BoolArray = (panes >= next_run_starts) & (self.workers > 1)
         return passed
 
     def passed_on(self, worker: int, panes: range) -> Int64Array:
-        """Of these panes, those whose results this worker has to pass on to its successor."""
+        """Those of these panes whose results this worker has to pass on to its successor."""
         numbers = np.arange(panes.start, panes.stop)
         passed: Int64Array = numbers[(self.owner_of_pane(numbers) == worker) & self.is_passed_on(numbers)]
         return passed
 
     def received(self, worker: int, panes: range) -> Int64Array:
-        """Of these panes, those whose results this worker gets from its predecessor."""
+        """Those of these panes whose results this worker gets from its predecessor."""
         return self.passed_on((worker - 1) % self.workers, panes)
 
     def needed_until(self, pane: int) -> int:
-        """The last window that needs the result of a pane: after it the result can be forgotten."""
+        """The last window that needs the result of a pane; after it the result can be forgotten."""
         return pane // self.slide_panes
 
     def messages(self, windows: range) -> int:
-        """Results that are passed on so that these windows can be put together."""
+        """The number of results that are passed on so that these windows can be combined."""
         return int(np.count_nonzero(self.is_passed_on(self._panes(windows))))
 
     def messages_without_ring(self, windows: range) -> int:
-        """The same where panes and windows are dealt one by one, and a result is sent to every owner that needs it.
+        """The same number if panes and windows are assigned one by one, and a result goes to every owner that needs it.
 
-        A worker that needs it for several windows gets it once; the one that found it does not get it at all.
+        A worker that needs a result for several windows gets it once; the worker that computed it needs no message.
 
         >>> ring = PaneRing(size=100, slide=1, workers=16)
         >>> ring.messages(range(10_000)), ring.messages_without_ring(range(10_000))
@@ -143,7 +143,7 @@ class PaneRing:
         panes = self._panes(windows)
         first = np.maximum(-(-(panes - self.window_panes + 1) // self.slide_panes), windows.start)
         last = np.minimum(panes // self.slide_panes, windows.stop - 1)
-        # Windows in a row have different owners until the workers are used up.
+        # Consecutive windows have different owners until every worker has one.
         needing = np.minimum(last - first + 1, self.workers)
         own = panes % self.workers
         has_own = first + (own - first) % self.workers <= last
@@ -164,12 +164,12 @@ class PaneRing:
 
 @dataclass(frozen=True)
 class PaneAssignment(Assignment):
-    """Panes dealt as the ring says, each key starting at another worker.
+    """Assigns panes as the ring says; the hash of a key says at which worker it starts.
 
     Parameters
     ----------
     ring
-        Of the workers.
+        The ring of workers.
     """
 
     ring: PaneRing
@@ -185,5 +185,5 @@ class PaneAssignment(Assignment):
         return np.arange(len(times)), self.worker_of(hashes, times // self.ring.pane)
 
     def batch_of(self, window: int) -> range:
-        """The pane by itself."""
+        """This pane alone."""
         return range(window, window + 1)

@@ -1,4 +1,4 @@
-"""The batch size of a running stream: as many windows as the latency bound allows, no more than help."""
+"""The batch size of a running stream: as large as the latency bound allows, but no larger than is useful."""
 
 from __future__ import annotations
 
@@ -6,13 +6,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from skewless.chop.cost import BatchModel
+from skewless.chop.cost import BatchModel, Costs
 from skewless.chop.estimate import CostEstimator
 from skewless.core.arrays import FloatArray
 from skewless.core.errors import SkewlessError
+from skewless.core.windows import Windows
 
-MOST = 1000  # windows in a batch
-NEARLY = 0.02  # a throughput this close to the best is as good, and a smaller batch is sooner done
+MOST = 1000  # windows in a batch, at most
+NEARLY = 0.02  # a throughput this close to the best is good enough, and a smaller batch is done sooner
+USUAL = Costs(update=3e-9, open_close=60e-6, other=300e-9)
+"""About the costs of a median over pandas frames, on one core."""
+RATE = 100_000.0  # rows a second
+_PERIOD = 10.0  # seconds
 
 
 @dataclass(frozen=True)
@@ -24,12 +29,12 @@ class Choice:
 
 
 def choose(model: BatchModel, latency: float, period: float, most: int = MOST) -> Choice:
-    """The batch size with which a stream goes on for the next `period` seconds.
+    """The batch size that a stream should use for the next `period` seconds.
 
-    Of the sizes that keep every result within `latency` seconds, the smallest of those that carry nearly the highest
-    rate. Where the stream is too fast for all of them, a size that would keep the bound without a backlog, and under
-    which the backlog grows least: the paper's minimum of f(B). Where not even such a size exists, the one that exceeds
-    the bound by least.
+    Among the sizes that keep every result within `latency` seconds, it is the smallest one that reaches nearly the
+    highest rate. If the stream is too fast for all of them, it is, among the sizes that would keep the bound without a
+    backlog, the one under which the backlog grows least: the paper's minimum of f(B). If there is no such size either,
+    it is the one that exceeds the bound by the least.
 
     Examples
     --------
@@ -59,18 +64,18 @@ def choose(model: BatchModel, latency: float, period: float, most: int = MOST) -
 
 
 class Tuner:
-    """Chooses the batch size of a stream anew in every period, from costs that it measures.
+    """Chooses the batch size of a stream again in every period, from costs that it measures.
 
-    It starts with single windows. As long as only one size was measured, the cost of others is unknown, and the next
-    period tries another: half the size, or two windows after one. Tumbling windows stay single: there is nothing to
-    gain.
+    It starts with batches of one window. While only one size was measured, the cost of other sizes is unknown, so the
+    next period tries another one: half the size, or two windows after one. Tumbling windows stay in batches of one,
+    because larger batches gain nothing.
 
     Parameters
     ----------
     size, slide
-        Of a window, in rows or in units of time.
+        The size and slide of a window, in rows or in units of time.
     workers
-        Workers that the batches are dealt to.
+        Workers that share the batches.
     latency
         Seconds within which a window's result is wanted, the paper's L_max.
     unit
@@ -78,9 +83,9 @@ class Tuner:
     period
         Seconds between choices, the paper's T.
     headroom
-        Share of a worker's time kept for other things, the paper's H.
+        Share of a worker's time that is kept free for other things, the paper's H.
     most
-        Windows in a batch, at most.
+        The most windows in a batch.
     memory
         How fast old measurements fade: see `CostEstimator`.
 
@@ -128,11 +133,11 @@ class Tuner:
         self._tuned: tuple[float, float] | None = None
 
     def add(self, updates: float, windows: float, rows: float, seconds: float) -> None:
-        """A batch was worked on: what it did and how long that took."""
+        """Add the measurement of a batch: what it did, and how long that took."""
         self.estimator.add(updates, windows, rows, seconds)
 
     def tune(self, now: float, arrived: float, density: float | None = None) -> int:
-        """The batch size from now on; asked as often as one likes.
+        """The batch size from now on. It may be called at any time, and changes the size at most once in a period.
 
         Parameters
         ----------
@@ -141,8 +146,8 @@ class Tuner:
         arrived
             Rows that have come since the start.
         density
-            Rows in a unit of the windows' time, where that is known better than from the rate: the time of a stream
-            that is catching up runs faster than the clock.
+            Rows in a unit of the windows' time, if known. It is more exact than the rate: in a stream that is catching
+            up, the windows' time runs faster than the clock.
         """
         if self._tuned is None:
             self._tuned = now, arrived
@@ -167,3 +172,29 @@ class Tuner:
         rows = density or (1.0 if self.unit is None else self.unit * rate)
         costs = self.estimator.costs
         return BatchModel(self.size * rows, self.slide * rows, rate, self.workers, costs, self.headroom)
+
+
+def first_batch(windows: Windows, workers: int, latency: float | None = None) -> int:
+    """The size that the tuner would choose for a stream of a typical rate and a function of a typical cost.
+
+    Parameters
+    ----------
+    windows
+        The windows, with size and slide in rows or in microseconds.
+    workers
+        The workers that share the windows.
+    latency
+        Seconds that a window may wait for its result. If not given: the length of the window, or one second for windows
+        of rows.
+
+    Examples
+    --------
+    >>> first_batch(Windows.of("60 seconds", "1 second"), workers=4)
+    54
+    >>> first_batch(Windows.of("60 seconds", "1 second"), workers=4, latency=10)
+    8
+    """
+    rows = 1.0 if windows.rows else RATE / 1e6
+    size, slide = windows.size * rows, windows.slide * rows
+    wait = latency or (1.0 if windows.rows else size / RATE)
+    return choose(BatchModel(size, slide, RATE, workers, USUAL), wait, _PERIOD).batch

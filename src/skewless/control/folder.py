@@ -1,6 +1,6 @@
-"""A durable folder that belongs to the checkpoint of a query: one without the other is of no use.
+"""A query's durable folder: files that are written whole or not at all, with the stream's identity inside.
 
-Its file `current.json` has the control of the next micro-batch, and is of one length, as Spark remembers the length.
+It belongs to the checkpoint of the query: one without the other is of no use.
 """
 
 from __future__ import annotations
@@ -10,26 +10,27 @@ import json
 import os
 import re
 import uuid
-from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from dataclasses import dataclass
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.fs
 
 from skewless.core.errors import SkewlessError
 
-LENGTH = 4096
-_Folder = TypeVar("_Folder", bound="Folder")
+FORMAT = 1
+"""The format of all files. A folder of another one is refused."""
+RESTORE = "restore the folder that goes with this checkpoint"
 
 
 @dataclass(frozen=True)
 class Files:
-    """Files in a folder, each written whole or not at all.
+    """Files in a folder, which the driver and all executors can read and write.
 
     Parameters
     ----------
     uri
-        Any that Arrow knows.
+        Any URI that Arrow knows.
     """
 
     uri: str
@@ -53,60 +54,85 @@ class Files:
             out.write(data)
         files.move(aside, path)
 
-    def listed(self, name: str = "") -> list[pyarrow.fs.FileInfo]:
-        """What is in the folder, or in a folder of it."""
+    def delete(self, name: str) -> None:
+        """Delete a file, or a folder with all that is in it."""
+        files, folder = self.place()
+        if files.get_file_info(f"{folder}/{name}").type == pyarrow.fs.FileType.Directory:
+            files.delete_dir(f"{folder}/{name}")
+        else:
+            files.delete_file(f"{folder}/{name}")
+
+    def listed(self, name: str = "") -> list[str]:
+        """The names of what is in the folder, or in a folder of it."""
         files, folder = self.place()
         infos = files.get_file_info(pyarrow.fs.FileSelector(f"{folder}/{name}".rstrip("/"), allow_not_found=True))
-        return list(infos)
+        return [info.base_name for info in infos]
 
     def place(self) -> tuple[pyarrow.fs.FileSystem, str]:
         """The file system, and the folder's path in it."""
         return _file_system(self.uri)
 
+    def shown(self, name: str) -> str:
+        """The path of a file, for messages."""
+        return f"{self.uri.removeprefix('file://')}/{name}"
+
 
 @dataclass(frozen=True)
 class Folder(Files):
-    """The folder of a query, which the driver and all executors can read and write.
+    """The folder of one stream, which writes its own identity into every file and refuses the files of others.
 
     Parameters
     ----------
-    whose
-        Names the stream that it belongs to.
+    stream
+        The identity of the stream that the folder belongs to.
     """
 
-    whose: str
+    stream: str
 
-    @classmethod
-    def at(cls: type[_Folder], path: str) -> _Folder:
-        """The folder at a path or URI: as it is, or for a new stream if there is nothing."""
-        new = cls(uri_of(path), uuid.uuid4().hex)
-        fields = new._current()
-        return new if fields is None else replace(new, whose=str(fields["id"]))
+    def read_fields(self, name: str) -> dict[str, Any] | None:
+        """The fields of a JSON file of this stream; None if it is not there."""
+        data = self.read(name)
+        return None if data is None else self._checked(name, data)
 
-    @property
-    def current(self) -> str:
-        """The URI of the file that every micro-batch reads."""
-        return f"{self.uri}/current.json"
+    def write_fields(self, name: str, fields: dict[str, Any], length: int = 0) -> None:
+        """Write a JSON file, padded with spaces to a length."""
+        text = json.dumps({"format": FORMAT, "stream": self.stream, **fields})
+        self.write(name, text.encode().ljust(length))
 
-    def read_code(self) -> int | None:
-        """The number that the next micro-batch goes by; None in an empty folder."""
-        fields = self._current()
-        return None if fields is None else int(fields["control"])
+    def need_fields(self, name: str, what: str) -> dict[str, Any]:
+        """The fields of a file that must be there."""
+        fields = self.read_fields(name)
+        if fields is None:
+            raise SkewlessError(f"{what} is not at {self.shown(name)}; {RESTORE}")
+        return fields
 
-    def write_code(self, code: int) -> None:
-        """Let every micro-batch that starts from now on go by this number."""
-        text = json.dumps({"id": self.whose, "control": code}).encode()
-        self.write("current.json", text.ljust(LENGTH))
+    def damaged(self, name: str, error: object) -> SkewlessError:
+        """The refusal of a file that cannot be understood."""
+        return SkewlessError(f"{self.shown(name)} is damaged ({error}); {RESTORE}")
 
-    def _current(self) -> dict[str, Any] | None:
-        data = self.read("current.json")
-        if data is None:
-            return None
-        try:
-            fields = json.loads(data)
-            return {"id": str(fields["id"]), "control": int(fields["control"])}
-        except (ValueError, KeyError, TypeError) as error:
-            raise SkewlessError(f"{self.current} is damaged ({error}); restore it from a copy") from error
+    def _checked(self, name: str, data: bytes) -> dict[str, Any]:
+        fields = parsed(self, name, data)
+        if fields["stream"] != self.stream:
+            raise SkewlessError(f"{self.shown(name)} is of another stream; {RESTORE}")
+        return fields
+
+
+def parsed(files: Files, name: str, data: bytes) -> dict[str, Any]:
+    """The fields of a JSON file of a folder; another format is refused, as is what is no such file."""
+    try:
+        fields = json.loads(data)
+        known = isinstance(fields, dict)
+    except ValueError as error:
+        raise SkewlessError(f"{files.shown(name)} is damaged ({error}); {RESTORE}") from error
+    if not known or fields.get("format") != FORMAT:
+        had = f"format {fields['format']}" if known and "format" in fields else "no format number, as in version 0.5"
+        raise SkewlessError(
+            f"{files.shown(name)} has {had}, and this version of skewless reads format {FORMAT}; name an empty folder "
+            "with a new checkpoint, or go on with the version that wrote it"
+        )
+    if "stream" not in fields:
+        raise SkewlessError(f"{files.shown(name)} is damaged (it names no stream); {RESTORE}")
+    return fields  # type: ignore[no-any-return]  # JSON has no types
 
 
 def uri_of(path: str) -> str:
@@ -122,6 +148,6 @@ def _file_system(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
         files, path = pyarrow.fs.FileSystem.from_uri(uri.removeprefix("file://"))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SkewlessError(
-            f"Arrow cannot reach the folder {uri!r} ({error}); give a location that it can, such as 's3://...'"
+            f"Arrow cannot reach the folder {uri!r} ({error}); give a folder that it can, such as 's3://...'"
         ) from error
     return files, path.rstrip("/")

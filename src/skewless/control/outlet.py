@@ -34,7 +34,7 @@ class Outlet:
         A path, or a URI that Arrow knows: `41.arrow` in it is the state after micro-batch 41. It belongs to the
         checkpoint of the query.
     retain
-        Micro-batches that could be replayed: so many files are kept, and the one before them.
+        The number of micro-batches that could be replayed: so many files are kept, and the one before them.
     first
         The micro-batch that starts with nothing; a later one without the file before it is refused.
     """
@@ -113,20 +113,19 @@ class _States(Files):
     """A file for each micro-batch."""
 
     def name(self, batch: int) -> str:
-        return f"{self.uri.removeprefix('file://')}/{_file(batch)}"
+        return self.shown(_file(batch))
 
     def batches(self) -> list[int]:
         return [int(name.removesuffix(".arrow")) for _, name in self._found() if name.endswith(".arrow")]
 
     def forget(self, first: int, last: int) -> None:
         """Delete what is of other micro-batches: older ones, and any that were undone with the checkpoint."""
-        files, folder = self.place()
         for batch, name in self._found():
             if not first <= batch <= last:
-                files.delete_file(f"{folder}/{name}")
+                self.delete(name)
 
     def _found(self) -> list[tuple[int, str]]:
-        matches = [_FILE.fullmatch(info.base_name) for info in self.listed()]
+        matches = [_FILE.fullmatch(name) for name in self.listed()]
         return [(int(match[1]), match[0]) for match in matches if match]
 
 

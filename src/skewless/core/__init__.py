@@ -1,0 +1,1 @@
+"""What everything else stands on: arrays, hashes, windows, counts, policies, and state as blobs."""

@@ -1,4 +1,4 @@
-"""The types that flow through the core."""
+"""The array and scalar types that the core uses."""
 
 from __future__ import annotations
 

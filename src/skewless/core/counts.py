@@ -89,6 +89,11 @@ class Counts:
         return shares
 
     @property
+    def whole(self) -> Int64Array:
+        """The counts as whole numbers."""
+        return self.counts.astype(np.int64)
+
+    @property
     def domain(self) -> int:
         """The number of different keys, as far as it is known."""
         if self.distinct is not None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     Column: TypeAlias = npt.NDArray[Any] | pa.Array | pa.ChunkedArray | Sequence[Any]
 
 SEED = 42  # Spark's seed for both hash() and xxhash64()
-MOST_PARTITIONS = 1 << 24  # far beyond it no int may hash to some partition
+MOST_PARTITIONS = 1 << 24  # with many more partitions, some of them may have no int that hashes to them
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -79,7 +79,7 @@ def pmod(hash: Int, n: Int) -> Int:  # noqa: A002 - Spark's own name for it
     >>> pmod(-7, 3), pmod(7, 3)
     (2, 1)
     """
-    # ~hash is -1 - hash, whose remainder counts from the other end; an unsigned division needs no repair of signs
+    # ~hash is -1 - hash, whose remainder counts from the other end; an unsigned division needs no correction of signs
     remainder = np.int64(np.uint64(hash if hash >= 0 else ~hash) % np.uint64(n))
     return remainder if hash >= 0 else np.int64(n) - np.int64(1) - remainder
 
@@ -128,7 +128,7 @@ def _xxhash64_int(value: np.int32, seed: Int) -> Int:
 
 @kernel
 def _read_int(data: npt.NDArray[np.uint8], at: np.uint64) -> np.uint64:
-    """Four bytes, little-endian; spelled out, the compiler makes one load of them."""
+    """Four bytes, little-endian; written like this, the compiler turns them into one load."""
     return (
         np.uint64(data[at])
         | np.uint64(data[at + np.uint64(1)]) << np.uint64(8)
@@ -388,10 +388,10 @@ def _in_microseconds(array: Any) -> Any:
 
 
 def _big_integers(unscaled: Int64Array) -> _Cells:
-    """Decimals of more than 18 digits, which Spark hashes in the bytes of a Java BigInteger: no more than it needs."""
+    """Decimals of more than 18 digits, which Spark hashes as the bytes of a Java BigInteger: as few as it needs."""
     digits = unscaled.view(np.uint8).reshape(-1, 16)[:, ::-1]
     padding = np.where(digits[:, :1] < 0x80, 0, 0xFF)
-    # a byte of padding goes only where the next one still shows the sign
+    # a byte of padding is dropped only if the next byte still shows the sign
     spare = (digits[:, :-1] == padding) & ((digits[:, 1:] ^ padding) < 0x80)
     kept = np.pad(~np.logical_and.accumulate(spare, axis=1), ((0, 0), (0, 1)), constant_values=True)
     offsets = np.append(0, kept.sum(axis=1).cumsum())

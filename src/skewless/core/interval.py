@@ -27,10 +27,10 @@ def microseconds(text: str, *, zero: bool = False) -> int:
     Parameters
     ----------
     text
-        Numbers and units, in any case: each number may have a sign, and seconds a fraction. The word `interval` may
-        come first.
+        Numbers and units, in upper or lower case: each number may have a sign, and seconds a fraction. The word
+        `interval` may come first.
     zero
-        Whether no time at all will do, as it does for a watermark.
+        Whether a length of zero is allowed, as it is for a watermark.
 
     Examples
     --------
@@ -41,7 +41,7 @@ def microseconds(text: str, *, zero: bool = False) -> int:
         ...
     skewless.core.errors.SkewlessError: '1 month' has no fixed length; use days, such as '30 days'
     """
-    total = _total(str(text), text)  # a number or a timedelta is answered like a bad text
+    total = _total(str(text), text)  # a number or a timedelta gets the same error as a bad text
     if total < 0 or (total == 0 and not zero):
         least = "less than nothing" if total < 0 else "no time at all"
         raise SkewlessError(f"{text!r} is {least}; write a longer interval, such as '10 seconds'")

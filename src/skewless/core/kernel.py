@@ -25,17 +25,17 @@ def kernel(function: F) -> F:
 
 
 def inner(function: F) -> F:
-    """Compile a small function for use inside kernels, where its code takes the place of the call.
+    """Compile a small function for use inside kernels, which contain its code in place of the call.
 
-    It may read and write arrays, but neither make nor slice them. That buys speed: numba counts references to every
-    array that a function is handed, by atomic increments that cost more than the function itself; here it does not.
-    Its code is on disk only as part of kernels: called from Python, it is compiled anew in each process.
+    It may read and write arrays, but neither create nor slice them. This makes it faster: for other functions, numba
+    counts the references to every array they are given, by atomic increments that cost more than the function itself.
+    Its code is on disk only as part of kernels; if it is called from Python, it is compiled again in each process.
     """
     return _compile(function, cache=False, forceinline=True, _nrt=False)
 
 
 def lean_kernel(function: F) -> F:
-    """A kernel under the restrictions of `inner`, and as fast: for loops over tuples."""
+    """Compile a kernel with the restrictions and the speed of `inner`, for loops over tuples."""
     return _compile(function, _nrt=False)
 
 

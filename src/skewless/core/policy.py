@@ -19,27 +19,27 @@ from skewless.core.random_bits import below, draw
 if TYPE_CHECKING:
     import pyarrow as pa
 
-MOST_LANES = 1024  # of one key; more are scaled down to this many
+MOST_LANES = 1024  # lanes of one key; more are scaled down to this many
 TAILS = ("hash", "shuffle")
 
 
 @dataclass(frozen=True, eq=False)
 class Policy:
-    """Where the tuples of each key go, fixed and small enough to send to every machine.
+    """Says which worker gets each tuple; it never changes, and is small enough to send to every machine.
 
-    A hot key has lanes: workers, and a worker that stands twice gets twice as many of its tuples. The tuples of any
-    other key go home, or to any worker where `tail` is "shuffle".
+    A hot key has lanes, which are workers; a worker that is listed twice gets twice as many of the key's tuples. The
+    tuples of any other key go to its home, or to any worker if `tail` is "shuffle".
 
     Attributes
     ----------
     workers
-        Workers there are.
+        The number of workers.
     keys
-        The keys that have lanes, rising.
+        The keys that have lanes, in rising order.
     offsets, lanes
-        The lanes of `keys[i]` are `lanes[offsets[i]:offsets[i + 1]]`, rising.
+        The lanes of `keys[i]` are `lanes[offsets[i]:offsets[i + 1]]`, in rising order.
     tail
-        What happens to the other keys: "hash" or "shuffle".
+        How the other keys are routed: "hash" or "shuffle".
     version
         A later policy of the same stream has a higher version.
 
@@ -62,7 +62,7 @@ class Policy:
     version: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be routed by."""
+        """Refuse a policy that cannot route."""
         if self.workers < 1:
             raise SkewlessError(f"workers is {self.workers}; give at least 1")
         if self.tail not in TAILS:
@@ -96,7 +96,7 @@ class Policy:
         tail: str = "hash",
         version: int = 0,
     ) -> Policy:
-        """A policy from who got what: `weights[i]` tuples (1 if not given) of `keys[i]` went to worker `lanes[i]`.
+        """A policy from what was routed: `weights[i]` tuples (1 if not given) of `keys[i]` went to worker `lanes[i]`.
 
         A key that went only to its home needs no lanes, and gets none. Weights become lanes in the smallest whole
         proportion, or the nearest one with `MOST_LANES` lanes.
@@ -104,7 +104,7 @@ class Policy:
         order = np.lexsort((lanes, keys))
         keys, lanes = keys[order], lanes[order]
         weights = np.ones(len(keys), dtype=np.int64) if weights is None else weights[order]
-        first = np.ones(len(keys), dtype=bool)  # of its (key, lane)
+        first = np.ones(len(keys), dtype=bool)  # whether it is the first of its (key, lane)
         first[1:] = (keys[1:] != keys[:-1]) | (lanes[1:] != lanes[:-1])
         if len(keys):
             weights = np.add.reduceat(weights, np.flatnonzero(first))
@@ -123,7 +123,7 @@ class Policy:
         return cls(workers, distinct, offsets, np.repeat(lanes, repeats).astype(np.int32), tail, version)
 
     def lanes_of(self, key: int) -> Int32Array:
-        """The lanes of a key; where it has none its home, or every worker if the tail is shuffled."""
+        """The lanes of a key; if it has none, its home, or every worker if the tail is shuffled."""
         i = int(np.searchsorted(self.keys, key))
         if i < len(self.keys) and self.keys[i] == key:
             return self.lanes[self.offsets[i] : self.offsets[i + 1]]
@@ -145,7 +145,7 @@ class Policy:
         return replace(self, version=version)
 
     def route(self, keys: Int64Array, start: int = 0) -> Int32Array:
-        """A worker for each tuple; `start` is the number of tuples routed before, so that calls can be cut anywhere."""
+        """A worker for each tuple; `start` is the number of tuples routed before, so that calls may be cut anywhere."""
         out = np.empty(len(keys), dtype=np.int32)
         _route(self._index, self.offsets, self.lanes, self.workers, self.tail == "shuffle", keys, start, out)
         return out
@@ -166,7 +166,7 @@ class Policy:
 
     @classmethod
     def from_arrow(cls, table: pa.Table) -> Policy:
-        """The policy that `to_arrow` made this table of."""
+        """The policy that `to_arrow` turned into this table."""
         rest = {name.decode(): value.decode() for name, value in (table.schema.metadata or {}).items()}
         missing = [f"column {n!r}" for n in ("key", "lanes") if n not in table.column_names]
         missing += [f"metadata {n!r}" for n in ("workers", "tail", "version") if n not in rest]
@@ -183,13 +183,13 @@ class Policy:
         )
 
     def __eq__(self, other: object) -> bool:
-        """Whether both route alike under the same version."""
+        """Whether both route in the same way under the same version."""
         if not isinstance(other, Policy):
             return NotImplemented
         return self._identity == other._identity
 
     def __hash__(self) -> int:
-        """Equal policies hash alike."""
+        """Equal policies have equal hashes."""
         return hash(self._identity)
 
     @property
@@ -198,7 +198,7 @@ class Policy:
         return (self.workers, self.tail, self.version, *arrays)
 
     def __len__(self) -> int:
-        """How many keys have lanes."""
+        """The number of keys that have lanes."""
         return len(self.keys)
 
 
@@ -218,7 +218,7 @@ def _whole_proportions(weights: Int64Array, starts: Int64Array, length: int) -> 
         part = weights[start:end]
         part = part // np.gcd.reduce(part)
         if part.sum() > MOST_LANES:
-            # Largest remainders, after the one lane that everybody gets.
+            # After every worker has one lane, the largest remainders get the lanes that are left.
             exact = part * (MOST_LANES / part.sum())
             part = np.maximum(1, np.floor(exact)).astype(np.int64)
             spare = max(0, MOST_LANES - int(part.sum()))

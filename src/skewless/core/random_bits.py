@@ -26,7 +26,7 @@ def below(bits: Int, n: Int) -> Int:
 
 
 def gap_scale(probability: float) -> float:
-    """What `gap` needs to know of a probability: 1 / ln(1 - probability)."""
+    """The number that `gap` needs for a probability: 1 / ln(1 - probability)."""
     if probability in (0.0, 1.0):
         return -math.inf if probability == 0.0 else 0.0
     return 1.0 / math.log1p(-probability)
@@ -34,7 +34,7 @@ def gap_scale(probability: float) -> float:
 
 @inner
 def gap(bits: Int, scale: Float) -> Int:
-    """How many times something fails to happen before it does, at the probability of `gap_scale`: a geometric draw."""
+    """A geometric draw: how often an event does not happen before it does, at the probability given to `gap_scale`."""
     if scale == -np.inf:
         return np.iinfo(np.int64).max
     u = ((bits >> 10) + 1) * (1.0 / (1 << 53))  # in (0, 1]

@@ -1,4 +1,4 @@
-"""A consistent-hash ring: a channel more or less moves only that channel's share of the keys."""
+"""A consistent-hash ring: adding or removing a channel moves only that channel's share of the keys."""
 
 from __future__ import annotations
 
@@ -13,25 +13,26 @@ from skewless.core.errors import SkewlessError
 from skewless.core.hashing import xxhash64, xxhash64_long
 from skewless.core.kernel import kernel
 
-_KEY_SEED = np.int64(0x5EED)  # other than Spark's, as keys often are Spark's hashes already
+_KEY_SEED = np.int64(0x5EED)  # differs from Spark's seed, because keys often are Spark's hashes already
 _LAST = np.iinfo(np.uint64).max
 
 
 @dataclass(frozen=True, init=False)
 class Ring:
-    """Keys to channels by consistent hashing, in constant time per key.
+    """Maps keys to channels by consistent hashing, in constant time per key.
 
-    Every channel stands at `replicas` points of a ring of 2^64 positions, and owns the keys between each of its points
-    and the one before. The ring is cut into equal buckets, about two for each point, so that finding the owner of a key
-    is one look-up and a short walk.
+    Every channel has `replicas` points on a ring of 2^64 positions, and owns the keys between each of its points and
+    the point before. The ring is divided into equal buckets, about two for each point, so that finding the owner of a
+    key is one look-up and a short walk.
 
     Parameters
     ----------
     channels
-        How many channels, numbered from 0, or their numbers. Their order does not matter.
+        The number of channels, which are then numbered from 0, or their numbers. Their order does not matter.
     replicas
-        Points per channel. More of them balance better and take longer to build; with 1000, a channel's share of
-        the ring varies by about 3 percent (one standard deviation), and the fullest of ten about 5 percent above it.
+        Points per channel. More points balance better and take longer to build; with 1000, a channel's share of the
+        ring varies by about 3 percent (one standard deviation), and the fullest of ten channels is about 5 percent
+        above the average.
 
     Example
     -------
@@ -86,7 +87,7 @@ class Ring:
         return channels
 
     def with_channels(self, channels: int | Sequence[int]) -> Ring:
-        """A ring over these channels, in which a channel of both rings stands where it stood.
+        """A ring over these channels, in which a channel that both rings have keeps its points.
 
         >>> Ring(4).with_channels([0, 2, 3])
         Ring(channels=(0, 2, 3), replicas=1000)
@@ -95,11 +96,11 @@ class Ring:
 
 
 def _place(channels: Int32Array, replicas: int) -> tuple[npt.NDArray[np.uint64], Int32Array]:
-    """All points in the order of the ring, and whose they are; where two meet, the lower channel goes first."""
+    """All points in the order of the ring, and the channel of each; at equal points the lower channel comes first."""
     owners = np.repeat(channels, replicas)
     points = xxhash64(owners, np.tile(np.arange(replicas), len(channels))).view(np.uint64)
     order = np.argsort(points, kind="stable")
-    # Past the last point the ring starts again: a point at its very end stands for the first and ends every walk.
+    # After the last point the ring starts again: a point at the very end stands for the first one and ends every walk.
     points = np.append(points[order], np.uint64(_LAST))
     owners = np.append(owners[order], owners[order[0]])
     return points, owners

@@ -1,4 +1,4 @@
-"""Where an owner keeps its state: named blobs."""
+"""Where a worker keeps its state: named blobs."""
 
 from __future__ import annotations
 
@@ -9,6 +9,11 @@ from skewless.core.errors import SkewlessError
 
 class Store(ABC):
     """Blobs by name."""
+
+    @property
+    @abstractmethod
+    def empty(self) -> bool:
+        """Whether there is no blob at all."""
 
     @abstractmethod
     def get(self, name: str) -> bytes | None:
@@ -35,6 +40,11 @@ class MemoryStore(Store):
 
     def __init__(self) -> None:
         self.blobs: dict[str, bytes] = {}
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no blob at all."""
+        return not self.blobs
 
     def get(self, name: str) -> bytes | None:
         """The blob, or None."""

@@ -1,4 +1,4 @@
-"""The clickstream: a few pages get most of the clicks, and half-way other pages do."""
+"""The clickstream: a few pages get most of the clicks, and half-way through the stream other pages take their place."""
 
 from __future__ import annotations
 
@@ -25,11 +25,11 @@ class Clicks:
     Parameters
     ----------
     batches, rows
-        Micro-batches, and clicks in each.
+        The number of micro-batches, and of clicks in each.
     seconds
-        Of event time in a micro-batch.
+        Seconds of event time in a micro-batch.
     pages
-        That can be clicked on.
+        The number of pages that can be clicked on.
     skew
         Zipf's exponent.
     seed
@@ -51,11 +51,11 @@ class Clicks:
 
     @property
     def change(self) -> int:
-        """The first micro-batch with other hot pages."""
+        """The first micro-batch in which other pages are hot."""
         return self.batches // 2
 
     def hottest(self, batch: int, most: int = 3) -> list[str]:
-        """The pages with most clicks in a micro-batch, hottest first."""
+        """The pages with the most clicks in a micro-batch, hottest first."""
         first = self._keys.phase(batch // self.change).hottest
         return [name_of((first + rank) % self.pages) for rank in range(most)]
 
@@ -93,5 +93,5 @@ def name_of(page: int) -> str:
 
 
 def hash_of(page: str) -> int:
-    """What a routing policy knows a page by."""
+    """The hash by which a routing policy knows a page."""
     return int(xxhash64([page])[0])

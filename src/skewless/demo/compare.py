@@ -19,7 +19,7 @@ from skewless.demo.measured import Comparison, Run
 from skewless.demo.query import WORKERS, Query
 
 Shown = Callable[[str], AbstractContextManager[Callable[[Run], None]]]
-"""Given a strategy, shows its run for as long as it lasts."""
+"""Given a splitter, shows its run for as long as it lasts."""
 
 
 def compare(spark: SparkSession, clicks: Clicks, folder: Path, shown: Shown) -> Comparison:
@@ -50,10 +50,10 @@ def warm_up() -> None:
     split.make("dalton", WORKERS).plan(Counts.of(np.array(pages, dtype=np.int64)))
 
 
-def _run(query: Query, strategy: str, shown: Shown) -> tuple[Run, pa.Table]:
-    with shown(strategy) as show:
-        run = query.run(strategy, show)
-    rows = sorted_rows(query.result(strategy))
+def _run(query: Query, split: str, shown: Shown) -> tuple[Run, pa.Table]:
+    with shown(split) as show:
+        run = query.run(split, show)
+    rows = sorted_rows(query.result(split))
     return replace(run, results=rows.num_rows), rows
 
 

@@ -21,27 +21,27 @@ CAPTION = (
     "busiest worker over the average, in the first micro-batch (pages hashed) and in the last (learned). Both keep "
     "their state in RocksDB."
 )
-NEXT = """dalton was asked for, to show routing. For counts and sums strategy="auto" takes "local", which moves no rows.
+NEXT = """dalton was asked for, to show routing. For counts and sums split="auto" takes "local", which moves no rows.
 
 What to try next:
-  skewless compare FILE --key COLUMN   which strategy suits your data
+  skewless compare FILE --key COLUMN   which splitter suits your data
   skewless run job.toml                windows over your own stream
   README.md                            the same from Python"""
 
 
 def heights(loads: Sequence[int]) -> str:
-    """The load of each worker as a block, the busiest full.
+    """The load of each worker as a block character; the busiest worker has a full block.
 
     >>> heights([800, 100, 0, 400])
     '█▁ ▄'
     """
     most = max(loads, default=0)
-    # A worker with any rows shows.
+    # A worker with any rows at all is visible.
     return "".join(HEIGHTS[max(round(8 * load / most), 1 if load else 0)] if most else " " for load in loads)
 
 
 def bars(loads: Sequence[int], width: int = WIDTH) -> list[str]:
-    """The load of each worker as a line, the busiest `width` long.
+    """The load of each worker as a bar; the bar of the busiest worker is `width` long.
 
     >>> print(*bars([1200, 300], width=8), sep="\\n")
     worker 0 ▇▇▇▇▇▇▇▇ 1,200
@@ -53,7 +53,7 @@ def bars(loads: Sequence[int], width: int = WIDTH) -> list[str]:
 
 
 def line(batch: Batch) -> str:
-    """A micro-batch in a line.
+    """A micro-batch as one line of text.
 
     >>> from skewless.demo.measured import HotPage
     >>> line(Batch(4, 1000, 0.5, (750, 250), (HotPage("/news/0", 2), HotPage("/shoes/1", 1)), changed=True))
@@ -66,7 +66,7 @@ def line(batch: Batch) -> str:
 
 
 def short_line(batch: Batch) -> str:
-    """A micro-batch in a line, without its pages."""
+    """A micro-batch as one line of text, without its pages."""
     words = [f"batch {batch.number}", f"{batch.rate:>7,.0f} rows/s"]
     if batch.imbalance is not None:
         words.append(f"{heights(batch.loads)} busiest {batch.imbalance:.2f} x average")
@@ -76,7 +76,7 @@ def short_line(batch: Batch) -> str:
 
 
 def panel(run: Run) -> Panel:
-    """A run as far as it has come: its batches, and the workers and pages in the last of them."""
+    """A run up to now: its micro-batches, and the workers and pages of the last one."""
     batches = [batch for batch in run.batches if batch.rows]
     parts = [_coloured(short_line(batch)) for batch in batches] or [Text("the first micro-batch...", style="dim")]
     if batches and batches[-1].loads:
@@ -85,18 +85,18 @@ def panel(run: Run) -> Panel:
         parts += [Text(), *(Text(f"learns: {page.name} on {page.workers} workers") for page in last.hot)]
     for part in parts:
         part.no_wrap, part.overflow = True, "ellipsis"
-    return Panel(Group(*parts), title=NAMES[run.strategy], title_align="left")
+    return Panel(Group(*parts), title=NAMES[run.split], title_align="left")
 
 
 def table(comparison: Comparison) -> Table:
-    """Both runs side by side."""
+    """A table of both runs side by side."""
     shown = Table(caption=CAPTION, caption_justify="left", caption_style="", box=box.SIMPLE_HEAD)
-    shown.add_column("strategy", no_wrap=True)
+    shown.add_column("split", no_wrap=True)
     for heading in ("rows/s", "ratio", "imbalance\nbefore", "imbalance\nafter", "result rows"):
         shown.add_column(heading, justify="right", no_wrap=True)
     for run, ratio in ((comparison.spark, 1.0), (comparison.skewless, comparison.ratio)):
         shown.add_row(
-            NAMES[run.strategy],
+            NAMES[run.split],
             f"{run.rate:,.0f}",
             f"{ratio:.2f}",
             _imbalance(run.before),

@@ -1,4 +1,4 @@
-"""What the demo sees of its queries, as data."""
+"""What the demo measures of its queries, as data."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class HotPage:
-    """A page that many click on, and over how many workers the newest policy splits its clicks."""
+    """A page with many clicks, and the number of workers over which the newest policy splits them."""
 
     name: str
     workers: int
@@ -15,18 +15,18 @@ class HotPage:
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch.
+    """The measurements of a micro-batch.
 
     Parameters
     ----------
     number, rows, seconds
-        Its number, what it read and how long it took.
+        Its number, the rows that it read, and the seconds that it took.
     loads
-        Rows of each worker; empty where no rows are routed.
+        Rows of each worker; empty if no rows are routed.
     hot
-        The hottest pages; empty where no rows are routed.
+        The hottest pages; empty if no rows are routed.
     changed
-        Whether other pages are hot from here on.
+        Whether other pages are hot from this micro-batch on.
 
     Examples
     --------
@@ -44,27 +44,27 @@ class Batch:
 
     @property
     def rate(self) -> float:
-        """Rows a second."""
+        """Rows per second."""
         return self.rows / self.seconds
 
     @property
     def imbalance(self) -> float | None:
-        """Rows of the busiest worker over the average."""
+        """The rows of the busiest worker divided by the average."""
         return max(self.loads) * len(self.loads) / sum(self.loads) if any(self.loads) else None
 
 
 @dataclass(frozen=True)
 class Run:
-    """A query, as far as it has come.
+    """The measurements of a query up to now.
 
     Parameters
     ----------
-    strategy
-        That it runs by.
+    split
+        How the query splits its keys.
     batches
-        In order. One without rows only closes windows.
+        The micro-batches in order. A micro-batch without rows only closes windows.
     results
-        Rows of its result; known at the end.
+        The number of rows in its result, known at the end.
 
     Examples
     --------
@@ -73,24 +73,24 @@ class Run:
     (50.0, 1.5, 1.02)
     """
 
-    strategy: str
+    split: str
     batches: tuple[Batch, ...] = ()
     results: int = 0
 
     @property
     def rate(self) -> float:
-        """Rows a second, of all batches but the first, which warms up; the time of those without rows counts too."""
+        """Rows per second after the first micro-batch, which warms up; time without rows counts too."""
         counted = self.batches[1:]
         return sum(batch.rows for batch in counted) / sum(batch.seconds for batch in counted)
 
     @property
     def before(self) -> float | None:
-        """Imbalance of the first batch, when nothing was learned yet."""
+        """The imbalance of the first micro-batch, when nothing was learned yet."""
         return self._imbalances[0] if self._imbalances else None
 
     @property
     def after(self) -> float | None:
-        """Imbalance of the last batch with rows."""
+        """The imbalance of the last micro-batch with rows."""
         return self._imbalances[-1] if self._imbalances else None
 
     @property
@@ -108,5 +108,5 @@ class Comparison:
 
     @property
     def ratio(self) -> float:
-        """How many times as fast as Spark's own windows."""
+        """How many times as fast Skewless is as Spark's own windows."""
         return self.skewless.rate / self.spark.rate

@@ -5,25 +5,21 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from queue import Empty, SimpleQueue
+from queue import SimpleQueue
 
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
 from pyspark.sql.streaming.query import StreamingQuery
 
 from skewless.aggregate import count
 from skewless.aggregate import sum as total
-from skewless.api.keyed import KeyedStream, keyed
+from skewless.api.keyed import keyed
+from skewless.api.watch import Watch, watch
+from skewless.control.routing import Routing
 from skewless.core.policy import Policy
 from skewless.demo.clicks import Clicks, hash_of
 from skewless.demo.measured import Batch, HotPage, Run
+from skewless.spark.listen import Reports, Running
 
 SIZE, SLIDE, WATERMARK = "120 seconds", "1 second", "5 seconds"
 WORKERS = 4
@@ -41,63 +37,63 @@ class Query:
     clicks
         What the stream consists of.
     folder
-        With the stream in `clicks`; the result goes to a folder of the strategy's name.
+        With the stream in `clicks`; the result goes to a folder of the split's name.
     """
 
     spark: SparkSession
     clicks: Clicks
     folder: Path
 
-    def run(self, strategy: str, show: Callable[[Run], None]) -> Run:
+    def run(self, split: str, show: Callable[[Run], None]) -> Run:
         """Run it to the end of the stream.
 
         Parameters
         ----------
-        strategy
-            Of the keyed stream.
+        split
+            How the pages are split.
         show
             Called with the run so far, after each micro-batch that had rows.
         """
         schema = "page string, user string, ts timestamp, price long"
         reader = self.spark.readStream.schema(schema).option("maxFilesPerTrigger", 1)
-        stream = keyed(reader.parquet(str(self.folder / "clicks")), "page", workers=WORKERS, strategy=strategy)
+        clicks, workers = reader.parquet(str(self.folder / "clicks")), None if split == "spark" else WORKERS
+        stream = keyed(clicks, "page", workers=workers, split=split)
         windows = stream.window("ts", SIZE, SLIDE, WATERMARK).agg(clicks=count(), spent=total("price"))
-        events = _Events(stream)
-        # After those of the stream, so that it has learned from a batch before we are told of it.
-        self.spark.streams.addListener(events)
-        try:
-            query = self._start(windows, stream, strategy)
-            return self._follow(query, events, Run(strategy), show)
-        finally:
-            self.spark.streams.removeListener(events)
-
-    def result(self, strategy: str) -> Path:
-        """Where the result is."""
-        return self.folder / strategy
-
-    def _start(self, windows: DataFrame, stream: KeyedStream, strategy: str) -> StreamingQuery:
-        def save(df: DataFrame, batch: int) -> None:
-            # What a batch taught is in force two batches later also where batches take less time than learning.
-            stream.await_learned(batch, LEARNING)
-            df.write.parquet(str(self.result(strategy) / f"{batch:03}"))
-
-        times = [F.unix_micros(f"window.{end}").alias(end) for end in ("start", "end")]
-        writer = windows.select(*times, "page", "clicks", "spent").writeStream.foreachBatch(save)
-        writer = writer.option("checkpointLocation", str(self.folder / f"{strategy}-checkpoint"))
-        return writer.trigger(availableNow=True).start()
-
-    def _follow(self, query: StreamingQuery, events: _Events, run: Run, show: Callable[[Run], None]) -> Run:
-        try:
-            while (told := events.next(query.runId)) is not None:
-                batch = self._batch(told)
-                run = replace(run, batches=(*run.batches, batch))
-                if batch.rows:
-                    show(run)
-        finally:
-            query.stop()
+        run = Run(split)
+        with Reports(self.spark, _look) as reports:
+            query = self._start(windows, split)
+            try:
+                for told in reports.of(str(query.runId)):
+                    batch = self._batch(told)
+                    run = replace(run, batches=(*run.batches, batch))
+                    if batch.rows:
+                        show(run)
+            finally:
+                query.stop()
         if (failure := query.exception()) is not None:
             raise failure
         return run
+
+    def result(self, split: str) -> Path:
+        """Where the result is."""
+        return self.folder / split
+
+    def _start(self, windows: DataFrame, split: str) -> StreamingQuery:
+        watching: SimpleQueue[Watch] = SimpleQueue()
+
+        def save(df: DataFrame, batch: int) -> None:
+            # What a batch taught is in force two batches later also where batches take less time than learning.
+            handle = watching.get()
+            watching.put(handle)
+            handle.wait(batch, LEARNING)
+            df.write.parquet(str(self.result(split) / f"{batch:03}"))
+
+        times = [F.unix_micros(f"window.{end}").alias(end) for end in ("start", "end")]
+        writer = windows.select(*times, "page", "clicks", "spent").writeStream.foreachBatch(save)
+        writer = writer.option("checkpointLocation", str(self.folder / f"{split}-checkpoint"))
+        query = writer.trigger(availableNow=True).start()
+        watching.put(watch(query))
+        return query
 
     def _batch(self, told: _Told) -> Batch:
         hot = [HotPage(page, _workers_of(told.policy, page)) for page in self.clicks.hottest(told.number)]
@@ -117,7 +113,7 @@ def _workers_of(policy: Policy, page: str) -> int:
 
 @dataclass(frozen=True)
 class _Told:
-    """What Spark told of a micro-batch, and the stream at that moment."""
+    """What Spark told of a micro-batch, and what skewless knew at that moment."""
 
     number: int
     rows: int
@@ -126,37 +122,9 @@ class _Told:
     policy: Policy
 
 
-class _Events(StreamingQueryListener):
-    """Queues what Spark tells, for the main thread: it alone can be interrupted."""
-
-    def __init__(self, stream: KeyedStream) -> None:
-        self._stream = stream
-        self._queue: SimpleQueue[tuple[str, _Told | None]] = SimpleQueue()
-
-    def next(self, run: str) -> _Told | None:
-        """The next micro-batch of a query; None when it is over."""
-        while True:
-            try:
-                whose, told = self._queue.get(timeout=0.5)  # an endless wait could not be interrupted
-            except Empty:
-                continue
-            if whose == run:
-                return told
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        """A micro-batch is done."""
-        done = event.progress
-        loads = self._stream.loads if done.numInputRows else {}
-        seconds = done.durationMs["triggerExecution"] / 1000
-        told = _Told(done.batchId, done.numInputRows, seconds, loads, self._stream.policy)
-        self._queue.put((str(done.runId), told))
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
-        """The query is over."""
-        self._queue.put((str(event.runId), None))
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing to tell yet."""
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing to tell."""
+def _look(run: Running) -> _Told:
+    assert run.progress is not None  # it was just reported
+    done, loop = run.progress, run.loops[-1] if run.loops else None
+    loads = dict(loop.loads) if loop and done.numInputRows else {}
+    policy = loop.policy if isinstance(loop, Routing) else Policy.of(WORKERS)
+    return _Told(done.batchId, done.numInputRows, done.durationMs["triggerExecution"] / 1000, loads, policy)

@@ -1,4 +1,4 @@
-"""Spark without its log on the terminal."""
+"""Runs Spark without its log on the terminal."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ SETTINGS = {
 
 
 class DemoFailed(Exception):  # noqa: N818 - what happened, as the caller reads it
-    """Why there is nothing to show, in a line."""
+    """The demo failed; the message says why in one line."""
 
 
 @contextmanager
 def scratch() -> Iterator[Path]:
-    """A folder for as long as it is needed. If Spark fails, its log stays."""
+    """A temporary folder, removed at the end. If Spark fails, its log is kept."""
     folder = Path(tempfile.mkdtemp(prefix="skewless-demo-"))
     try:
         with _stderr_in(folder / LOG):
@@ -51,14 +51,14 @@ def scratch() -> Iterator[Path]:
 
 @contextmanager
 def local_session(folder: Path) -> Iterator[SparkSession]:
-    """A session on this machine, stopped at the end."""
+    """A Spark session on this machine, stopped at the end."""
     try:
         spark = session(min(os.cpu_count() or 1, MOST_CORES), **SETTINGS)
     except PySparkException as error:
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
         raise DemoFailed(_no_java(folder / LOG)) from error
-    # PySpark would cancel all jobs at Ctrl-C, and the query would fail instead of stop.
+    # PySpark would cancel all jobs at Ctrl-C, and the query would fail instead of stopping.
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield spark
@@ -68,7 +68,7 @@ def local_session(folder: Path) -> Iterator[SparkSession]:
 
 
 def _reason(error: Exception) -> str:
-    """The last of the causes that Java lists: what a query wrote failed in Python only because it failed there."""
+    """The last of the causes that Java lists; an error in Python is often only a consequence of it."""
     causes = re.findall("^Caused by: (.+)$", str(error), re.MULTILINE)
     return causes[-1] if causes else root_message(error)
 
@@ -81,7 +81,7 @@ def _no_java(log: Path) -> str:
 
 @contextmanager
 def _stderr_in(file: Path) -> Iterator[None]:
-    """All that this process, and Java after it, writes to stderr goes to a file: also what Python never sees."""
+    """Send all that this process and Java write to stderr to a file, including what does not pass through Python."""
     sys.stderr.flush()
     before = os.dup(2)
     with file.open("wb") as out:

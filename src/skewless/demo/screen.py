@@ -25,9 +25,9 @@ class Screen:
 
     @classmethod
     def of_stdout(cls) -> Screen:
-        """Plain, and without any codes, where stdout is no terminal or NO_COLOR is set."""
+        """A screen on stdout; plain text without control codes if stdout is not a terminal or NO_COLOR is set."""
         if isinstance(sys.stdout, io.TextIOWrapper):
-            sys.stdout.reconfigure(errors="replace")  # a terminal without blocks is no reason to fail
+            sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show blocks is no reason to fail
         if not sys.stdout.isatty():
             return cls(Console(width=100, color_system=None, force_terminal=False), updating=False)
         if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
@@ -35,15 +35,15 @@ class Screen:
         return cls(Console(), updating=True)
 
     def say(self, text: RenderableType) -> None:
-        """Show it below what there is."""
+        """Show a text below what is already shown."""
         self.console.print(text, highlight=False, markup=False, soft_wrap=isinstance(text, str))
 
     @contextmanager
-    def shown(self, strategy: str) -> Iterator[Callable[[Run], None]]:
+    def shown(self, split: str) -> Iterator[Callable[[Run], None]]:
         """Show a run for as long as it lasts."""
         if not self.updating:
-            self.say(f"{NAMES[strategy]}:")
+            self.say(f"{NAMES[split]}:")
             yield lambda run: self.say(f"  {line(run.batches[-1])}")
             return
-        with Live(panel(Run(strategy)), console=self.console, auto_refresh=False) as live:
+        with Live(panel(Run(split)), console=self.console, auto_refresh=False) as live:
             yield lambda run: live.update(panel(run), refresh=True)

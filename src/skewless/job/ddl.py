@@ -7,7 +7,7 @@ import re
 from skewless.core.errors import SkewlessError
 
 _EXAMPLE = "write a name and a type for each column, such as 'ts timestamp, page string'"
-# What is quoted is one piece, whatever brackets and commas are in it.
+# A quoted part is one piece, whatever brackets and commas are in it.
 _PIECE = re.compile(r"`(?:[^`]|``)*`|'(?:\\.|[^'\\])*'|\"(?:\\.|[^\"\\])*\"|.", re.DOTALL)
 _COLUMN = re.compile(r"\s*(?:`((?:[^`]|``)+)`|(\w+))(?:\s*:\s*|\s+)\w", re.DOTALL)
 _OPEN, _CLOSE = "(<", ")>"
@@ -32,7 +32,7 @@ def column_names(ddl: str) -> tuple[str, ...]:
 
 
 def _split(ddl: str) -> list[str]:
-    """The text between the commas that are in no bracket."""
+    """The parts between those commas that are outside all brackets."""
     parts, depth = [""], 0
     for piece in _PIECE.findall(ddl):
         depth += (piece in _OPEN) - (piece in _CLOSE)

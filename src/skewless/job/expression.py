@@ -13,12 +13,12 @@ from skewless.aggregate import Measure
 from skewless.core.errors import SkewlessError
 
 Value: TypeAlias = str | float | bool
-"""Of an argument: the name of a column, a number, or true or false."""
+"""The value of an argument: the name of a column, a number, or true or false."""
 
 
 @dataclass(frozen=True)
 class Parameter:
-    """What an aggregate takes."""
+    """A parameter of an aggregate."""
 
     name: str
     kind: Literal["column", "number", "whole", "flag"]
@@ -63,9 +63,9 @@ class Call:
     Parameters
     ----------
     function
-        Its name in `skewless.aggregate`.
+        The aggregate's name in `skewless.aggregate`.
     arguments
-        By the names of its parameters; those left out have their defaults.
+        The arguments by the names of their parameters; a parameter that is omitted has its default.
     """
 
     function: str
@@ -169,7 +169,7 @@ def _bind(function: str, given: list[tuple[str | None, str, str]]) -> dict[str, 
 
 
 def _value(parameter: Parameter, kind: str, token: str) -> Value | None:
-    """The value of a token, None if the parameter does not take it."""
+    """The value of a token, or None if the parameter does not take it."""
     if parameter.kind == "column":
         return token[1:-1].replace("``", "`") if kind == "quoted" else token if kind == "word" else None
     if parameter.kind == "flag":

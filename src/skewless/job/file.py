@@ -21,8 +21,8 @@ FILES = ("parquet", "orc", "json", "csv", "text", "avro", "xml")
 """Formats whose path is a place in a file system."""
 FORGETFUL = ("console", "memory", "noop")
 """Sinks that keep nothing which a restarted query could go on from."""
-STRATEGIES = ("auto", "local", "spark", *split.NAMES)
-"""Those of `skewless.api.keyed`, which cannot be asked before Spark is loaded."""
+SPLITS = ("auto", "local", "spark", *split.NAMES)
+"""The splits of `api.keyed`, which cannot be asked before Spark is loaded."""
 SECTIONS = ("spark", "source", "key", "window", "aggregates", "sink", "trigger")
 _EXAMPLES = {
     "source": 'format = "parquet"',
@@ -50,12 +50,13 @@ class Key:
 
     columns: tuple[str, ...]
     workers: int | None
-    strategy: str
+    split: str
+    folder: str | None = None
 
 
 @dataclass(frozen=True)
 class Window:
-    """What `KeyedStream.window` is told."""
+    """What `KeyedStream.window` is told, and whether closed windows or changed ones are given."""
 
     time: str
     size: str
@@ -108,7 +109,7 @@ def read(path: Path) -> Job:
     name, master = top.get("name", str), top.get("master", str)
     source = _source(Section(document, "source", ("format", "path", "schema", "stream", "options")), master)
     columns = _columns(document, source)
-    key = _key(Section(document, "key", ("columns", "workers", "strategy")), columns)
+    key = _key(Section(document, "key", ("columns", "workers", "split", "folder")), columns)
     of_window = Section(document, "window", ("time", "size", "slide", "watermark", "output"))
     window = _window(of_window, columns, stream=source.stream)
     aggregates = _aggregates(Section(document, "aggregates"), key, columns)
@@ -166,10 +167,12 @@ def _key(section: Section, known: tuple[str, ...] | None) -> Key:
     workers = section.get("workers", int)
     if workers is not None and workers < 1:
         raise section.error("workers", f"{workers}; give at least 1, or leave it out for Spark's shuffle partitions")
-    strategy = section.get("strategy", str) or "auto"
-    if strategy not in STRATEGIES:
-        raise section.error("strategy", f"{strategy}, which is unknown; {nearest(strategy, STRATEGIES)}")
-    return Key(tuple(columns), workers, strategy)
+    split = section.get("split", str) or "auto"
+    if split not in SPLITS:
+        raise section.error("split", f"{split}, which is unknown; {nearest(split, SPLITS)}")
+    if split in ("local", "spark") and workers is not None:
+        raise section.error("workers", f"{workers}, but split is {split}, which moves no rows; leave one of them out")
+    return Key(tuple(columns), workers, split, section.get("folder", str))
 
 
 def _window(section: Section, known: tuple[str, ...] | None, *, stream: bool) -> Window:

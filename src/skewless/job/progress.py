@@ -1,4 +1,4 @@
-"""What a running query says of itself: one line for each micro-batch."""
+"""What a running query reports: one line for each micro-batch."""
 
 from __future__ import annotations
 
@@ -25,24 +25,24 @@ class Progress:
     """
 
     rows: int = 0
-    """In all batches so far."""
+    """The rows of all micro-batches so far."""
     _newest: datetime = field(default=_NONE_YET)
 
     def line(self, batch: int, rows: int, rate: float, times: Mapping[str, str], imbalance: float | None) -> str:
-        """Add a batch, and say it in words.
+        """Add a micro-batch, and return the line that reports it.
 
         Parameters
         ----------
         batch
-            Its number.
+            The number of the micro-batch.
         rows
             Rows that it read.
         rate
-            Rows a second; not finite if there were none.
+            Rows per second; not finite if there were no rows.
         times
             Spark's `eventTime`: the newest row (`max`) and the `watermark`, as far as it knows them.
         imbalance
-            Of the workers' loads, if known.
+            The imbalance of the workers' loads, if known.
         """
         self.rows += rows
         if "max" in times:

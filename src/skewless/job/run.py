@@ -9,25 +9,18 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from queue import Empty, SimpleQueue
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
 from pyspark.sql import DataFrame, Observation, SparkSession
 from pyspark.sql import functions as F
-from pyspark.sql.streaming.listener import (
-    QueryIdleEvent,
-    QueryProgressEvent,
-    QueryStartedEvent,
-    QueryTerminatedEvent,
-    StreamingQueryListener,
-)
-from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.readwriter import DataStreamWriter
 
-from skewless.api.keyed import KeyedStream, keyed
+from skewless.api.keyed import keyed
 from skewless.job.file import Job, Sink, Trigger
 from skewless.job.progress import Progress
+from skewless.spark.listen import Reports, Running
 from skewless.spark.session import configure, session
 
 
@@ -42,9 +35,9 @@ class Outcome:
     Parameters
     ----------
     rows
-        That were read.
+        The number of rows that were read.
     seconds
-        That it took, without the start of Spark.
+        How long it took, without the start of Spark.
     stopped
         Whether the user stopped it.
     """
@@ -126,23 +119,23 @@ def _built(master: str, settings: dict[str, str]) -> SparkSession:
 def _stream(spark: SparkSession, job: Job, show: Callable[[str], None]) -> tuple[int, bool]:
     reader = spark.readStream.format(job.source.format).options(**job.source.options)
     rows = (reader.schema(job.source.schema) if job.source.schema else reader).load(job.source.path)
-    stream, result = _result(rows, job)
-    writer = _encoded(result, job.sink).writeStream.format(job.sink.format).options(**job.sink.options)
+    writer = _encoded(_result(rows, job), job.sink).writeStream.format(job.sink.format).options(**job.sink.options)
     writer = writer.outputMode(job.window.output)
     if job.name:
         writer = writer.queryName(job.name)
     if job.sink.checkpoint:
         writer = writer.option("checkpointLocation", job.sink.checkpoint)
     writer = _triggered(writer, job.trigger)
-    events = _Events()
-    spark.streams.addListener(events)
-    try:
-        with _interrupts_raise():
-            query = writer.start(job.sink.path)
-            progress = Progress()
-            stopped = _follow(query, events, lambda event: show(_line(progress, event, stream)))
-    finally:
-        spark.streams.removeListener(events)
+    progress, stopped = Progress(), False
+    with Reports(spark, _look) as reports, _interrupts_raise():
+        query = writer.start(job.sink.path)
+        try:
+            for done, imbalance in reports.of(str(query.runId)):
+                rate, times = done.processedRowsPerSecond, done.eventTime
+                show(progress.line(done.batchId, done.numInputRows, rate, times, imbalance))
+        except KeyboardInterrupt:
+            query.stop()
+            stopped = True
     if not stopped and (failure := query.exception()) is not None:
         raise failure
     return progress.rows, stopped
@@ -152,16 +145,23 @@ def _batch(spark: SparkSession, job: Job) -> int:
     reader = spark.read.format(job.source.format).options(**job.source.options)
     rows = (reader.schema(job.source.schema) if job.source.schema else reader).load(job.source.path)
     count = Observation()
-    _, result = _result(rows.observe(count, F.count(F.lit(1)).alias("rows")), job)
+    result = _result(rows.observe(count, F.count(F.lit(1)).alias("rows")), job)
     _encoded(result, job.sink).write.format(job.sink.format).options(**job.sink.options).save(job.sink.path)
     return int(count.get["rows"])
 
 
-def _result(rows: DataFrame, job: Job) -> tuple[KeyedStream, DataFrame]:
+def _result(rows: DataFrame, job: Job) -> DataFrame:
     key, window = job.key, job.window
-    stream = keyed(rows, *key.columns, workers=key.workers, strategy=key.strategy, name=job.name)
-    windows = stream.window(window.time, window.size, window.slide, window.watermark, window.output)
-    return stream, windows.agg(**{name: call.measure() for name, call in job.aggregates.items()})
+    stream = keyed(rows, *key.columns, workers=key.workers, split=key.split, name=job.name)
+    windows = stream.window(window.time, window.size, window.slide, window.watermark)
+    updating = window.output == "update" and job.source.stream
+    ending = windows.changes if updating else windows.agg
+    return ending(folder=key.folder, **{name: call.measure() for name, call in job.aggregates.items()})
+
+
+def _look(run: Running) -> tuple[StreamingQueryProgress, float | None]:
+    assert run.progress is not None  # it was just reported
+    return run.progress, run.loops[-1].imbalance if run.loops else None
 
 
 def _encoded(result: DataFrame, sink: Sink) -> DataFrame:
@@ -175,50 +175,6 @@ def _triggered(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
     if trigger.once:
         return writer.trigger(once=True)
     return writer.trigger(processingTime=trigger.every) if trigger.every else writer
-
-
-def _line(progress: Progress, event: QueryProgressEvent, stream: KeyedStream) -> str:
-    done = event.progress
-    return progress.line(done.batchId, done.numInputRows, done.processedRowsPerSecond, done.eventTime, stream.imbalance)
-
-
-def _follow(query: StreamingQuery, events: _Events, progressed: Callable[[QueryProgressEvent], None]) -> bool:
-    """Tell of each batch until the query ends; true if it was interrupted."""
-    try:
-        while True:
-            try:
-                event = events.queue.get(timeout=1.0)
-            except Empty:
-                continue
-            if isinstance(event, QueryTerminatedEvent):
-                if str(event.runId) == query.runId:
-                    return False
-            elif str(event.progress.runId) == query.runId:
-                progressed(event)
-    except KeyboardInterrupt:
-        query.stop()
-        return True
-
-
-class _Events(StreamingQueryListener):
-    """Queues what Spark tells, for the main thread: it alone can be interrupted, and knows which query is its own."""
-
-    def __init__(self) -> None:
-        self.queue: SimpleQueue[QueryProgressEvent | QueryTerminatedEvent] = SimpleQueue()
-
-    def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing to tell yet."""
-
-    def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
-        """A micro-batch is done."""
-        self.queue.put(event)
-
-    def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing new."""
-
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
-        """The query is over."""
-        self.queue.put(event)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""A section of a settings file: hands out its values, checked, and says where a bad one is."""
+"""A section of a settings file: returns its values after checking them, and says where a wrong one is."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ _KINDS: dict[type, str] = {str: "a text in quotes", int: "a whole number", bool:
 
 
 class Section:
-    """One table of a document. What it does not know is refused at once.
+    """One table of a document. A key that it does not know is refused at once.
 
     Parameters
     ----------
     document
-        The file.
+        The file that the table is in.
     name
-        Of the table, with dots: `source.options`; empty for what stands before the first one.
+        The table's name, with dots: `source.options`; empty for the keys before the first table.
     known
-        The keys it may have; any if not given.
+        The keys that the table may have; any key if not given.
     """
 
     def __init__(self, document: Document, name: str, known: Sequence[str] | None = None) -> None:
@@ -42,15 +42,15 @@ class Section:
                 raise self.refusal(key, f"{key} is unknown; {nearest(key, known or ())}")
 
     def get(self, key: str, kind: type[T]) -> T | None:
-        """The value, None if it is not there; another kind of value is refused."""
+        """The value, or None if it is missing; a value of another type is refused."""
         value = self.values.get(key)
-        # To Python a bool is an int too.
+        # In Python a bool is an int too.
         if value is not None and (not isinstance(value, kind) or (kind is int and isinstance(value, bool))):
             raise self.error(key, f"{_toml(value)}, not {_KINDS[kind]}")
         return value
 
     def need(self, key: str, kind: type[T], example: str) -> T:
-        """The value; refused with an example if it is not there or empty."""
+        """The value; if it is missing or empty, the error shows an example."""
         value = self.get(key, kind)
         if value is None:
             raise self.refusal(key, f"needs {key}, such as {key} = {example}")
@@ -63,20 +63,20 @@ class Section:
         return Section(self._document, f"{self._name}.{key}")
 
     def options(self) -> dict[str, str]:
-        """All values as Spark takes them: texts, under names with dots, whether or not those were in quotes."""
+        """All values in the form that Spark takes: texts under names with dots, whether or not these were in quotes."""
         return dict(self._flat("", self.values))
 
     def shown(self, key: str) -> str:
-        """The value as it is written in the file; a text without its quotes."""
+        """The value as it is written in the file; for a text, without its quotes."""
         value = self.values[key]
         return value if isinstance(value, str) else _toml(value)
 
     def error(self, key: str, message: str) -> SkewlessError:
-        """What is wrong with a value: `[section] key is ...`."""
+        """The error for a wrong value: `[section] key is ...`."""
         return self.refusal(key, f"{key} is {message}")
 
     def refusal(self, key: str | None, message: str) -> SkewlessError:
-        """What is wrong, at the line of a key or, where that is missing, of the section."""
+        """The error with the line of a key or, if that is missing, of the section."""
         if not self._name:
             return self._document.error(key or "", message)
         place = self._name if key is None else f"{self._name}.{key}"

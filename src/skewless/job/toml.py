@@ -1,4 +1,4 @@
-"""TOML that remembers on which line everything stands, so that what is wrong with it can be found."""
+"""TOML with the line of each table and value, so that an error can name the line."""
 
 from __future__ import annotations
 
@@ -23,14 +23,14 @@ _SCALAR = re.compile(r"[^,\]}#\n]+")
 
 @dataclass(frozen=True)
 class Document:
-    """What a file says, and where.
+    """The content of a file, and the line of each part.
 
     Parameters
     ----------
     name
-        Of the file, as the user wrote it.
+        The file's name, as the user wrote it.
     values
-        Its tables.
+        The tables of the file.
     lines
         The line of each table and value, from 1, by its name with dots: `window.size`.
     """
@@ -77,7 +77,7 @@ def parse(text: str, name: str) -> Document:
 
 
 class _Locator:
-    """Goes through a text that is known to be TOML and notes where each key is."""
+    """Goes through a text that is known to be TOML, and notes the line of each key."""
 
     def __init__(self, text: str) -> None:
         self.text, self.at = text, 0

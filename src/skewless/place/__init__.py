@@ -1,4 +1,4 @@
-"""Key placement: every algorithm that gives a key to one worker, because its state does not merge and has to move."""
+"""Key placement: every algorithm that gives a key to one worker, because its state cannot be merged and has to move."""
 
 from __future__ import annotations
 
@@ -17,6 +17,7 @@ from skewless.place.placement import Move, Placement, moves
 from skewless.place.readj import Readj
 from skewless.place.redist import Redist
 from skewless.place.resources import Resources, Tolerance
+from skewless.place.rule import Rule
 from skewless.place.scan import Scan
 from skewless.place.uniform import Uniform
 
@@ -34,6 +35,7 @@ __all__ = [
     "Readj",
     "Redist",
     "Resources",
+    "Rule",
     "Scan",
     "Tolerance",
     "Uniform",
@@ -56,7 +58,8 @@ def make(name: str, **options: Any) -> Placer:
     >>> make("readjust")
     Traceback (most recent call last):
         ...
-    skewless.core.errors.SkewlessError: no placer 'readjust'; there are uniform, consistent, scan, redist, readj, autoflow, even
+    skewless.core.errors.SkewlessError: no placer 'readjust'; there are uniform, consistent, scan, redist, readj,
+    autoflow, even
     """
     kind = _CLASSES.get(_ALSO.get(name, name))
     if kind is None:

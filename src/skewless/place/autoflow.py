@@ -1,4 +1,4 @@
-"""AutoFlow: from the busiest worker to the idlest, the largest slots that fit half the gap (AutoFlow, Algorithm 3)."""
+"""AutoFlow: moves the largest slots that fit half the gap from the busiest worker to the idlest (Algorithm 3)."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from skewless.place.placement import Placement
 
 
 class AutoFlow(Placer):
-    """Diminishes the hot spot: a round moves slots of the busiest worker to the idlest one, and of no others.
+    """Reduces the hot spot: a round moves slots from the busiest worker to the idlest one, and between no others.
 
-    When the difference of the two is at least `factor` of the busiest, the largest slots of the busiest go over, each
-    that still fits into half the difference. A slot of more rows than that stays, so a worker whose load is one key
-    keeps it. Keys get no slots of their own.
+    If the difference of the two loads is at least `factor` of the busiest worker's load, its slots are tried from the
+    largest on, and each one that still fits into half the difference moves. A slot with more rows than that stays, so a
+    worker whose load is one key keeps it. Keys get no slots of their own.
 
-    Rounds count for the worker that has the slot now, so that what has moved is not moved again. AutoFlow without rows
-    stay, though the paper's loop would take them along; and when workers go, their slots go to the least loaded
-    ones, largest first, of which the paper says nothing.
+    The rows of earlier rounds count for the worker that owns the slot now, so that they do not cause the same move
+    again. Slots without rows stay, although the paper's loop would move them too. If workers are removed, their slots
+    go to the least loaded workers, largest first; the paper does not describe this case.
 
     Parameters
     ----------
     slots
-        AutoFlow that keys share by their hash.
+        Slots that keys share by their hash.
     factor
-        The difference to act on, in parts of the busiest worker's load.
+        The smallest difference to act on, as a share of the busiest worker's load.
     window_length
-        Over how many rounds the rows are summed: 1 follows every spike, more wait to see if it lasts.
+        The number of rounds over which rows are summed: 1 follows every spike; more rounds react only if a spike lasts.
 
     Examples
     --------
@@ -97,13 +97,13 @@ def _idlest(owners: Int32Array, counts: FloatArray, workers: int) -> int:
 
 
 def rehome(owners: Int32Array, counts: FloatArray, workers: int) -> Int32Array:
-    """The owners, with the slots of workers that are gone on the least loaded of the others."""
+    """The owners, after the slots of removed workers went to the least loaded of the others."""
     owners = owners.copy()
     homeless = np.flatnonzero(owners >= workers)
     loads = np.bincount(owners[owners < workers], counts[owners < workers], workers)
     held = np.bincount(owners[owners < workers], minlength=workers)
     for slot in homeless[np.argsort(-counts[homeless], kind="stable")]:
-        worker = int(np.lexsort((held, loads))[0])  # of equal loads, the one with fewer slots
+        worker = int(np.lexsort((held, loads))[0])  # among equal loads, the worker with fewer slots
         owners[slot] = worker
         loads[worker] += counts[slot]
         held[worker] += 1

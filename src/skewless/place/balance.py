@@ -59,7 +59,7 @@ def ideal_migration(state: FloatArray, channels: int) -> float:
 def imbalances(
     resources: Resources, alpha: Tolerance, frequencies: FloatArray, where: Int32Array, channels: int
 ) -> tuple[float, float, float]:
-    """Equation 11's b_k: how large the imbalance r of each resource is against the one that is tolerated."""
+    """Equation 11's b_k: the imbalance r of each resource, relative to the imbalance that is tolerated."""
     s, c, n = (
         ratio(loads(letter, frequencies, where, channels)) / tolerated
         for letter, tolerated in zip(resources.letters, alpha, strict=True)
@@ -70,7 +70,7 @@ def imbalances(
 def relative_imbalance(
     resources: Resources, alpha: Tolerance, frequencies: FloatArray, where: Int32Array, channels: int
 ) -> float:
-    """Equation 11, b: the geometric mean of the three b_k; up to 1 is as asked.
+    """Equation 11, b: the geometric mean of the three b_k; up to 1, the balance is as required.
 
     >>> where = np.array([0, 0, 1, 1], np.int32)
     >>> round(relative_imbalance(Resources("LLL"), Tolerance.of(1.2), np.array([0.3, 0.3, 0.2, 0.2]), where, 2), 9)
@@ -83,7 +83,7 @@ def relative_imbalance(
 def relative_migration(
     resources: Resources, frequencies: FloatArray, before: Int32Array, after: Int32Array, channels: int
 ) -> float:
-    """Equation 12, m: the state that moves against the ideal, `channels` being those after the change.
+    """Equation 12, m: the state that moves, relative to the ideal; `channels` is their number after the change.
 
     >>> f, before, after = np.full(8, 1 / 8), np.array([0, 0, 0, 0, 1, 1, 1, 1]), np.array([2, 2, 0, 0, 1, 1, 1, 1])
     >>> round(relative_migration(Resources("LCL"), f, before, after, 3), 9)
@@ -94,7 +94,7 @@ def relative_migration(
 
 
 def objective(imbalance: float, migration: float) -> float:
-    """Equation 13: both in one number, b (1 + m).
+    """Equation 13: imbalance and migration in one number, b (1 + m).
 
     >>> objective(1.2, 0.5)
     1.7999999999999998
@@ -112,17 +112,17 @@ def migration_penalty(
     dropped_after: Int32Array,
     unplaced: float = 0.0,
 ) -> float:
-    """Equation 18, gamma: what moved so far against the ideal for all items tracked before or from now on.
+    """Equation 18, gamma: what moved so far, relative to the ideal for all items tracked before or from now on.
 
-    `state`, `before` and `after` are of the items in the explicit map, `dropped...` of those no longer tracked,
-    and `unplaced` is the state of those yet to be placed.
+    `state`, `before` and `after` describe the items in the explicit map, `dropped...` the items that are no longer
+    tracked, and `unplaced` is the state of the items that are yet to be placed.
     """
     moved = migrated(dropped, dropped_before, dropped_after) + migrated(state, before, after)
     return moved * channels / float(state.sum() + dropped.sum() + unplaced)
 
 
 def spread(load: FloatArray, alpha: float) -> float:
-    """Equation 19, rho_k: the largest load less the smallest, against the difference that is allowed.
+    """Equation 19, rho_k: the largest load less the smallest, relative to the difference that is allowed.
 
     >>> round(spread(np.array([3.0, 2.0]), 1.2), 3)  # theta is 1/11
     4.4
@@ -143,7 +143,7 @@ def balance_penalty(
 
 
 def utility(name: str, rho: float, gamma: float) -> float:
-    """Section 4.3: both penalties in one number, lower is better.
+    """Section 4.3: both penalties in one number; lower is better.
 
     >>> [round(utility(name, 2.0, 1.0), 3) for name in ("A", "APM", "APLM", "ATM", "ATLM")]
     [2.0, 3.0, 2.693, 4.0, 3.386]

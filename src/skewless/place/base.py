@@ -1,4 +1,4 @@
-"""What every placer offers: a placement for the next round, from what was counted and the placement before."""
+"""What every placer offers: a placement for the next round, from the counts and the placement before."""
 
 from __future__ import annotations
 
@@ -10,20 +10,21 @@ import numpy as np
 from skewless.core.arrays import Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
+from skewless.core.prototype import Prototype
 from skewless.place.placement import Placement
 
 MOST_WORKERS = 1 << 16
 MOST_SLOTS = 1 << 24
-SLOTS = 4096  # tail slots, unless told otherwise
+SLOTS = 4096  # tail slots by default
 
 
-class Placer(ABC):
-    """Decides which worker owns each slot, where a key may be on one worker only, because its state does not merge.
+class Placer(Prototype, ABC):
+    """Decides which worker owns each slot; a key is on one worker only, because its state cannot be merged.
 
     Parameters
     ----------
     slots
-        Tail slots. It stays the same for as long as there is state.
+        The number of tail slots. It has to stay the same as long as there is state.
     """
 
     name: ClassVar[str]
@@ -34,16 +35,16 @@ class Placer(ABC):
         self.slots = int(slots)
 
     def place(self, seen: Counts, previous: Placement | None, workers: int) -> Placement:
-        """A placement for so many workers, a version later than `previous`; `previous` itself if nothing changes.
+        """A placement for this many workers, one version after `previous`; `previous` itself if nothing changes.
 
         Parameters
         ----------
         seen
-            What was counted lately.
+            The recent counts.
         previous
             The placement in use, from which state would have to move; None if there is none yet.
         workers
-            Workers there are to be: as many as now, more, or fewer.
+            The number of workers from now on: as many as before, more, or fewer.
         """
         if not isinstance(workers, (int, np.integer)) or not 1 <= workers <= MOST_WORKERS:
             raise SkewlessError(f"workers is {workers!r}; give a whole number from 1 to {MOST_WORKERS}")
@@ -63,7 +64,7 @@ class Placer(ABC):
     def _place(
         self, seen: Counts, previous: Placement | None, workers: int
     ) -> tuple[Int32Array, Int64Array, Int32Array]:
-        """The worker of each tail slot, the keys to track, and the worker of each."""
+        """The worker of each tail slot, the keys to track, and the worker of each of these keys."""
 
 
 NO_KEYS: Int64Array = np.zeros(0, np.int64)

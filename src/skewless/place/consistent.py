@@ -1,4 +1,4 @@
-"""Consistent hashing: a worker more takes only its own share, but frequent keys lie where they fall."""
+"""Consistent hashing: a new worker takes only its own share, but frequent keys stay where the hash puts them."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from skewless.place.placement import Placement
 
 
 class Consistent(Constructor):
-    """Slots on a consistent-hash ring of the workers.
+    """Places slots by a consistent-hash ring of the workers.
 
     Parameters
     ----------
     slots
-        Tail slots.
+        The number of tail slots.
     replicas
-        Points of each worker on the ring.
+        The number of points that each worker has on the ring.
 
     Examples
     --------
@@ -52,7 +52,7 @@ class Consistent(Constructor):
         channels: int,
         domain: int | None = None,
     ) -> PartitioningFunction:
-        """The ring alone, with nothing tracked."""
+        """A function that consists of the ring alone; no item is tracked."""
         return PartitioningFunction(channels, ring=Ring(channels, self.replicas))
 
     def _place(

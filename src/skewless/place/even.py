@@ -1,4 +1,4 @@
-"""Even: hot keys get slots of their own, and slots move from the busiest worker to the idlest until all are level."""
+"""Even: hot keys get slots of their own, and slots move from the busiest worker to the idlest until loads are even."""
 
 from __future__ import annotations
 
@@ -13,21 +13,21 @@ from skewless.place.placement import Placement
 
 
 class Even(Placer):
-    """Levels the loads with few moves: what `AutoFlow` does in a round, repeated, and with hot keys told apart.
+    """Balances the loads with few moves: repeats what `AutoFlow` does in a round, and gives hot keys their own slots.
 
-    Gedik's functions move hot keys and leave the rest to a hash; AutoFlow moves slots and leaves a hot key in its own.
-    This does both: a key of at least `hot` of a worker's fair share gets a slot of its own, and keeps it until it is
-    down to half of that. Then, as long as the busiest worker is more than `tolerance` above the average, the slot that
-    levels it best with the idlest one goes over.
+    Gedik's functions move hot keys and leave the rest to a hash; AutoFlow moves slots and cannot separate a hot key
+    from its slot. This placer does both: a key with at least `hot` of a worker's fair share gets a slot of its own, and
+    keeps it until it falls below half of that. Then, as long as the busiest worker is more than `tolerance` above the
+    average, the slot that best balances it with the idlest worker moves there.
 
     Parameters
     ----------
     slots
-        AutoFlow that the other keys share by their hash.
+        Slots that the other keys share by their hash.
     hot
-        Part of a worker's fair share from which a key has a slot of its own.
+        Share of a worker's fair load from which a key has a slot of its own.
     tolerance
-        How far above the average the busiest worker may stay.
+        How far above the average the busiest worker may stay, as a share of the average.
 
     Examples
     --------
@@ -63,9 +63,7 @@ class Even(Placer):
         level(owners, np.concatenate([loads, counts]), workers, self.tolerance)
         return owners[: self.slots], keys, owners[self.slots :]
 
-    def _tracked(
-        self, seen: Counts, previous: Placement | None, workers: int
-    ) -> tuple[Int64Array, FloatArray]:
+    def _tracked(self, seen: Counts, previous: Placement | None, workers: int) -> tuple[Int64Array, FloatArray]:
         """The keys with slots of their own, and their rows."""
         least = self.hot * seen.total / workers
         had = np.isin(seen.keys, previous.keys) if previous is not None else np.zeros(0, bool)
@@ -97,13 +95,13 @@ def level(owners: Int32Array, loads: FloatArray, workers: int, tolerance: float)
 
 
 def _best(owners: Int32Array, loads: FloatArray, totals: FloatArray, most: float) -> int | None:
-    """The slot to give to the idlest worker: one of the busiest that has any which helps."""
+    """The slot to give to the idlest worker, from the busiest worker that has a slot whose move helps."""
     for worker in np.argsort(-totals, kind="stable").tolist():
         if totals[worker] <= most:
             break
         gap = totals[worker] - totals.min()
         mine = np.flatnonzero((owners == worker) & (loads > 0) & (loads < gap))
         if len(mine):
-            # What is left of the gap is smallest for a slot of half of it; of equal ones the larger, which moves less.
+            # A slot with half the gap's load leaves the smallest gap; among equally good slots, the larger one moves.
             return int(mine[np.lexsort((-loads[mine], np.abs(loads[mine] - gap / 2)))[0]])
     return None

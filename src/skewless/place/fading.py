@@ -1,4 +1,4 @@
-"""What was counted lately: every batch fades what came before, and what has faded away is forgotten."""
+"""Recent counts: every micro-batch fades what was counted before it, and keys with very low counts are forgotten."""
 
 from __future__ import annotations
 
@@ -10,19 +10,19 @@ from skewless.core.errors import SkewlessError
 
 
 class FadingCounts:
-    """Counts of hot keys and of slots over the last batches, each worth `memory` of the one after it.
+    """Counts of hot keys and of slots over the last micro-batches; each one weighs `memory` times as much as the next.
 
-    It is lossy counting with batches for its buckets: after each, keys below `epsilon` of all rows are dropped, so that
-    no more than 1 / `epsilon` are kept, and a count is too low by that part of the rows at most.
+    It is lossy counting with micro-batches as buckets: after each one, keys below `epsilon` of all rows are dropped. So
+    at most 1 / `epsilon` keys are kept, and a count is too low by at most this share of the rows.
 
     Parameters
     ----------
     slots
-        Tail slots.
+        The number of tail slots.
     memory
-        From 0, which knows only the last batch, to below 1.
+        Weight of a micro-batch relative to the next one, from 0 to below 1; 0 uses only the newest.
     epsilon
-        Part of all rows below which a key is forgotten.
+        Share of all rows below which a key is forgotten.
 
     Examples
     --------
@@ -43,7 +43,7 @@ class FadingCounts:
         self._total = 0.0
 
     def add(self, hashes: Int64Array, counts: Int64Array, total: int, tail: Int64Array) -> None:
-        """A batch: its hot keys, all its rows, and the rows of the other keys in each tail slot."""
+        """Add a micro-batch: its hot keys, all its rows, and the rows of the other keys in each tail slot."""
         fresh = dict(zip(hashes.tolist(), counts.tolist(), strict=True))
         self._total = self._memory * self._total + total
         self._tail = self._memory * self._tail + tail
@@ -58,9 +58,9 @@ class FadingCounts:
         self._counts = kept
 
     def counts(self) -> Counts:
-        """As placers want them."""
+        """The counts in the form that placers take."""
         keys = np.array(sorted(self._counts), dtype=np.int64)
         counts = np.array([self._counts[key] for key in keys.tolist()])
-        # Sketches count too high where they are unsure.
+        # A sketch may count too high where it is unsure.
         total = max(self._total, float(counts.sum()))
         return Counts(keys, counts, total, self._tail.copy())

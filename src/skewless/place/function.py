@@ -17,17 +17,17 @@ from skewless.place.base import NO_KEYS, NO_OWNERS, Placer
 class PartitioningFunction:
     """p = <explicit map, hash>, from any item to one of the channels.
 
-    A `Placement` is the same thing with slots between items and channels, so that a worker can hand over state it was
-    never told the keys of. This is the paper's own form, for its experiments.
+    A `Placement` is the same thing with slots between items and channels, so that a worker can hand over state without
+    knowing the keys in it. This is the paper's own form, for its experiments.
 
     Attributes
     ----------
     channels
-        Channels there are, numbered from 0.
+        The number of channels, which are numbered from 0.
     items, explicit
-        The tracked items, rising, and the channel of each.
+        The tracked items in rising order, and the channel of each.
     ring
-        Where all other items go; None is uniform hashing.
+        The ring that places all other items; None means uniform hashing.
 
     Examples
     --------
@@ -55,7 +55,7 @@ class PartitioningFunction:
         return homes(items, self.channels) if self.ring is None else self.ring.route(items)
 
     def __len__(self) -> int:
-        """How many items are tracked: the size of the function."""
+        """The number of tracked items, which is the size of the function."""
         return len(self.items)
 
 
@@ -71,7 +71,7 @@ class Constructor(Placer):
         channels: int,
         domain: int | None = None,
     ) -> PartitioningFunction:
-        """A function for so many channels.
+        """A function for this many channels.
 
         Parameters
         ----------
@@ -81,7 +81,7 @@ class Constructor(Placer):
         previous
             The function in use, from which state would have to move.
         channels
-            Channels there are to be.
+            The number of channels from now on.
         domain
             The number of all items, if those given are not all.
         """

@@ -1,7 +1,7 @@
-"""The penalties of a partial map, kept up as items come and go, for use inside the construction kernels.
+"""The penalties of a partial map, kept up to date as items come and go, for use inside the construction kernels.
 
-Loads are a row for each resource and a column for each channel. A change touches at most two channels, so the three
-largest and the three smallest loads of each resource tell the new largest and smallest in constant time.
+Loads have a row for each resource and a column for each channel. A change affects at most two channels, so the three
+largest and the three smallest loads of each resource give the new largest and smallest in constant time.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ NOBODY = -1
 
 @inner
 def rank(loads: FloatArray, highest: Int64Array, lowest: Int64Array) -> None:
-    """Find the channels of the largest and smallest loads of each resource, where there are so many."""
+    """Find the channels of the largest and smallest loads of each resource; NOBODY if there are fewer channels."""
     for k in range(loads.shape[0]):
         for r in range(RANKS):
             highest[k, r] = NOBODY
@@ -50,7 +50,7 @@ def rho(
     item: Int,
     other: Int,
 ) -> Float:
-    """The balance penalty (eq. 20) once `item` is on `taker` and `other`, if any, on `giver` in its stead.
+    """The balance penalty (eq. 20) after `item` has moved to `taker` and, in exchange, `other` (if any) to `giver`.
 
     Without a giver the item is a new one. `allowed` is the difference of loads allowed (the denominator of eq. 19).
     """
@@ -94,7 +94,7 @@ def rho_now(
 
 @inner
 def utility(code: Int, rho: Float, gamma: Float) -> Float:
-    """The utility of that place in `UTILITIES`, lower is better."""
+    """The utility with this index in `UTILITIES`; lower is better."""
     if code == 0:
         return rho
     if code == 1:

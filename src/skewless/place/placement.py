@@ -14,30 +14,30 @@ from skewless.core.errors import SkewlessError
 from skewless.core.hashing import SEED, pmod, xxhash64_long
 from skewless.core.kernel import lean_kernel
 
-FORMAT = 1  # of the JSON
+FORMAT = 1  # version of the JSON format
 _FIELDS = ("format", "version", "workers", "tail", "keys", "own")
 _INT32, _INT64 = np.iinfo(np.int32), np.iinfo(np.int64)
 
 
 @dataclass(frozen=True, eq=False)
 class Placement:
-    """Which worker owns each key's state, fixed and small enough to send to every machine.
+    """Says which worker owns each key's state; it never changes, and is small enough to send to every machine.
 
     A slot is the unit that is owned and moved. A key that is tracked has a slot of its own; every other key shares the
-    tail slot `pmod(hash, tail_slots)`. Keys are known by their hash, Spark's `xxhash64` of the key columns.
+    tail slot `pmod(hash, tail_slots)`. Keys are identified by their hash, Spark's `xxhash64` of the key columns.
 
-    Inside one placement a slot is a number: 0 to `tail_slots` - 1 for the tail, and after them the tracked keys,
-    rising. From one placement to the next, a slot goes by its name: "t17" is tail slot 17, "k-42" the slot of
-    the key of hash -42.
+    Inside one placement a slot is a number: 0 to `tail_slots` - 1 for the tail, and after them the tracked keys in
+    rising order. From one placement to the next, a slot is identified by its name: "t17" is tail slot 17, "k-42" is the
+    slot of the key with hash -42.
 
     Attributes
     ----------
     workers
-        Workers there are, numbered from 0.
+        The number of workers, which are numbered from 0.
     tail
         The worker of each tail slot.
     keys, own
-        The hashes of the tracked keys, rising, and the worker of each one's own slot.
+        The hashes of the tracked keys in rising order, and the worker that owns the slot of each.
     version
         A later placement of the same stream has a higher version.
 
@@ -59,7 +59,7 @@ class Placement:
     version: int = 0
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be placed by, and keep what can from changing."""
+        """Refuse a placement that is not valid, and make its arrays read-only."""
         if self.workers < 1:
             raise SkewlessError(f"workers is {self.workers}; give at least 1")
         if self.version < 0:
@@ -105,12 +105,12 @@ class Placement:
 
     @property
     def tail_slots(self) -> int:
-        """Slots that keys share by their hash."""
+        """The number of slots that keys share by their hash."""
         return len(self.tail)
 
     @property
     def slots(self) -> int:
-        """All slots, those of tracked keys included."""
+        """The number of all slots, those of tracked keys included."""
         return len(self.tail) + len(self.keys)
 
     @functools.cached_property
@@ -121,7 +121,7 @@ class Placement:
         return owners
 
     def name(self, slot: int) -> str:
-        """What a slot is called in every placement."""
+        """The name of a slot, which is the same in every placement."""
         if not 0 <= slot < self.slots:
             raise SkewlessError(f"there is no slot {slot}; they are 0 to {self.slots - 1}")
         return f"t{slot}" if slot < self.tail_slots else f"k{self.keys[slot - self.tail_slots]}"
@@ -143,7 +143,7 @@ class Placement:
         return replace(self, version=version)
 
     def same_owners(self, other: Placement) -> bool:
-        """Whether both place every key alike, in the same slots, whatever their versions."""
+        """Whether both give every key to the same slot and worker, whatever their versions."""
         return self._identity == other._identity
 
     def to_json(self) -> str:
@@ -154,7 +154,7 @@ class Placement:
 
     @classmethod
     def from_json(cls, text: str) -> Placement:
-        """The placement that `to_json` made this text of; anything else is refused."""
+        """The placement that `to_json` turned into this text; anything else is refused."""
         remedy = "write placements with Placement.to_json and read them whole"
         try:
             fields = json.loads(text)
@@ -175,13 +175,13 @@ class Placement:
         return cls(workers, tail, _whole_list("keys", fields["keys"], _INT64), own, version)
 
     def __eq__(self, other: object) -> bool:
-        """Whether both place alike under the same version."""
+        """Whether both place in the same way under the same version."""
         if not isinstance(other, Placement):
             return NotImplemented
         return self.version == other.version and self.same_owners(other)
 
     def __hash__(self) -> int:
-        """Equal placements hash alike."""
+        """Equal placements have equal hashes."""
         return hash((self.version, self._identity))
 
     @functools.cached_property
@@ -197,18 +197,18 @@ class Placement:
 
 @dataclass(frozen=True)
 class Move:
-    """A slot whose state has to go somewhere else.
+    """A slot whose state has to move to another worker, or a key whose state has to move to another slot.
 
     Attributes
     ----------
     slot
-        Its name: "t17", or "k-42" for the key of hash -42.
+        The slot's name: "t17", or "k-42" for the key with hash -42.
     source, target
-        The worker that has the state and the one that is to have it. A split or merge may have the same for both:
-        the state changes slots on that worker.
+        The worker that has the state, and the worker that gets it. They may be the same for a split or a merge: then
+        the state changes its slot on that worker.
     kind
-        "move" for a slot of both placements; "split" for a key that leaves its tail slot for one of its own; "merge"
-        for a key that goes back to its tail slot.
+        "move" for a slot that is in both placements; "split" for a key that leaves its tail slot for a slot of its own;
+        "merge" for a key that returns to its tail slot.
     """
 
     slot: str
@@ -218,7 +218,7 @@ class Move:
 
 
 def moves(before: Placement, after: Placement) -> tuple[Move, ...]:
-    """What has to move to go from one placement to the next: tail slots first, then keys, rising.
+    """All moves from one placement to the next: tail slots first, then keys in rising order.
 
     >>> before = Placement.of(2, tail=[0, 1], own={4: 0, 9: 1})
     >>> after = Placement.of(3, tail=[0, 2], own={4: 2, 5: 1}, version=1)

@@ -1,4 +1,4 @@
-"""Readj: the keys stay where they are, but for the moves and swaps that help most (Gedik, Algorithm 4)."""
+"""Readj: the keys stay where they are, except for the moves and swaps that help most (Gedik, Algorithm 4)."""
 
 from __future__ import annotations
 
@@ -12,22 +12,22 @@ from skewless.place.penalty import NOBODY, UTILITIES, rank, rho, rho_now, utilit
 from skewless.place.resources import Resources, Tolerance
 from skewless.place.tracking import Problem, TrackingPlacer
 
-LEAST_GAIN = 1e-12  # of the balance penalty, in parts of it: less is rounding
+LEAST_GAIN = 1e-12  # smallest gain that counts, as a share of the balance penalty: less is rounding
 
 
 class Readj(TrackingPlacer):
-    """Starts from where the tracked keys are, and moves one or swaps two for as long as that improves the balance.
+    """Starts from where the tracked keys are, and moves one key or swaps two as long as that improves the balance.
 
-    Of all moves and swaps that lower the balance penalty, the one goes next that gains most utility for the volume
-    moved, or loses least: as in the paper's listing, balance is worth any migration, and the utility only chooses. A
-    key whose worker is no more starts where consistent hashing puts it.
+    Among all moves and swaps that lower the balance penalty, the one with the highest gain in utility for the volume
+    moved, or the smallest loss, goes next. As in the paper's listing, balance is worth any migration, and the utility
+    only chooses. A key whose worker was removed starts where consistent hashing puts it.
 
-    Gains are all measured from the utility before the step. The listing goes on from each better candidate's utility to
-    the next, so that the order in which they are tried matters; it reaches the same balance with up to 2.5 times the
-    migration.
+    All gains are measured from the utility before the step. The paper's listing measures each gain from the best
+    candidate so far, so that the order in which candidates are tried matters; it reaches the same balance with up to
+    2.5 times the migration.
 
-    Only a pair with a worker of the largest or smallest load can lower the penalty, so no others are tried: about 4/N
-    of the R^2 pairs of R keys on N workers.
+    Only a pair that includes a worker of the largest or smallest load can lower the penalty, so no other pairs are
+    tried: about 4/N of the R^2 pairs of R keys on N workers.
 
     Parameters
     ----------
@@ -105,7 +105,7 @@ class Readj(TrackingPlacer):
 
 @inner
 def _cost(state: FloatArray, before: Int32Array, giver: Int, taker: Int, item: Int) -> Float:
-    """Equation 22: state that moves if it was on the giver all along, less that which comes home to the taker."""
+    """Equation 22: the item's state if it was on the giver before, and less than 0 if it returns to the taker."""
     if before[item] == giver:
         return state[item]
     if before[item] == taker:

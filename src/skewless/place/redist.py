@@ -1,4 +1,4 @@
-"""Redist: at each step the key and the worker of most use for the volume placed (Gedik, Algorithm 3)."""
+"""Redist: each step chooses the key and the worker with the best utility for the volume placed (Gedik, Algorithm 3)."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from skewless.place.tracking import Problem, TrackingPlacer
 
 
 class Redist(TrackingPlacer):
-    """Places the tracked keys in no fixed order: of all keys left and all workers, the best utility per row goes next.
+    """Places the tracked keys in no fixed order: the pair of key and worker with the best utility per row goes next.
 
-    Frequent keys tend to come early, as in scan, but one that does no good yet may wait. Ties go as in scan. R keys on
-    N workers take R^2 N / 2 steps.
+    Frequent keys tend to come early, as in `Scan`, but a key that does not help yet may wait. Ties are decided as in
+    `Scan`. R keys on N workers take R^2 N / 2 steps.
 
     For the parameters see `TrackingPlacer`.
 

@@ -27,12 +27,12 @@ def beta(letter: str, frequencies: FloatArray) -> FloatArray:
 class Resources:
     """The resource functions of state, computation and communication, one letter each.
 
-    A window of so many minutes holds state in proportion to the frequency of its key (L), a window of so many tuples
-    holds the same for every key (C). An incremental aggregate costs no more for a frequent key (C); a join of each
-    tuple with the window of its key costs the square of the frequency (Q).
+    A window of fixed length in time holds state in proportion to the frequency of its key (L); a window of a fixed
+    number of tuples holds the same amount for every key (C). An incremental aggregate costs no more for a frequent key
+    (C); a join of each tuple with the window of its key costs the square of the frequency (Q).
 
-    The letters are those of *loads*: a channel's computation is the sum of beta_c(f) over its items. The paper prints
-    f times beta_c(f) there (eq. 3), but its example, its threshold (eq. 17) and its results are those of the plain sum.
+    The letters describe *loads*: a channel's computation is the sum of beta_c(f) over its items. The paper prints f
+    times beta_c(f) there (eq. 3), but its example, its threshold (eq. 17) and its results are those of the plain sum.
 
     Examples
     --------
@@ -91,14 +91,14 @@ class Tolerance:
     communication: float
 
     def __post_init__(self) -> None:
-        """Refuse what cannot be reached."""
+        """Refuse a tolerance that cannot be reached."""
         for kind, alpha in zip(KINDS, self, strict=True):
             if not (np.isfinite(alpha) and alpha > 1):
                 raise SkewlessError(f"alpha for {kind} is {alpha}; give a number above 1, such as 1.2")
 
     @classmethod
     def of(cls, alpha: float | tuple[float, float, float] | Tolerance) -> Tolerance:
-        """The same for all three, or one number each."""
+        """The same number for all three resources, or one number for each."""
         if isinstance(alpha, Tolerance):
             return alpha
         if isinstance(alpha, tuple):
@@ -108,5 +108,5 @@ class Tolerance:
         return cls(alpha, alpha, alpha)
 
     def __iter__(self) -> Iterator[float]:
-        """State, computation, communication."""
+        """The numbers for state, computation and communication."""
         return iter((self.state, self.computation, self.communication))

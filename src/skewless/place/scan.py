@@ -1,4 +1,4 @@
-"""Scan: the frequent keys one after the other, each where it is of most use (Gedik, Algorithm 2)."""
+"""Scan: places the frequent keys one after the other, each where its utility is best (Gedik, Algorithm 2)."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from skewless.place.tracking import Problem, TrackingPlacer
 
 
 class Scan(TrackingPlacer):
-    """Places the tracked keys in falling order of frequency, each on the worker of the best utility.
+    """Places the tracked keys in falling order of frequency, each on the worker with the best utility.
 
-    Of several equally good workers, the one that has the key's state already wins, then the one with the least load.
-    The paper leaves ties to the lowest number. While workers are added under "APM" that comes to the same, but without
-    migration to tell them apart many workers tie, as the balance penalty sees only the largest and the smallest load:
-    a first placement of Zipf-1 keys on 10 workers has its loads at 1.7 to 1 this way, and at 2.7 to 1 the other.
+    Among equally good workers, the one that already has the key's state wins, then the one with the least load. In the
+    paper, the lowest number wins. When workers are added under "APM", both rules give the same result. But without
+    migration many workers tie, because the balance penalty sees only the largest and the smallest load: in a first
+    placement of Zipf-1 keys on 10 workers, the ratio of these loads is 1.7 with our rule, and 2.7 with the paper's.
 
-    With the penalties kept up, R keys on N workers take R N steps after the keys are sorted.
+    With penalties that are kept up to date, R keys on N workers take R N steps after the keys are sorted.
 
     For the parameters see `TrackingPlacer`.
 

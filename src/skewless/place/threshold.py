@@ -10,7 +10,7 @@ from skewless.place.resources import Resources, Tolerance, beta
 
 
 def theta(alpha: float, channels: int) -> float:
-    """Equation 15: how far a load may be from the average, in parts of it, if the largest is alpha times the smallest.
+    """Equation 15: how far a load may be from the average, relative to it, if the largest is alpha times the smallest.
 
     The worst case of equation 14 is one channel at alpha x and all others at x.
 
@@ -25,11 +25,11 @@ def theta(alpha: float, channels: int) -> float:
 
 
 def delta(resources: Resources, alpha: Tolerance, sigma: float, channels: int, domain: int) -> float:
-    """Equations 16 and 17: the least frequency to track, over a domain of so many items.
+    """Equations 16 and 17: the lowest frequency to track, over a domain of `domain` items.
 
-    An untracked item of this frequency takes at most `sigma` of the imbalance that is allowed. For a quadratic resource
-    the average load is taken to be as low as it can be, with all items alike, so delta is low: `second_delta` raises
-    it once the frequent items are known.
+    An untracked item of this frequency causes at most `sigma` of the imbalance that is allowed. For a quadratic
+    resource the average load is taken to be as low as possible, with all items alike, so delta is low: `second_delta`
+    raises it once the frequent items are known.
 
     >>> tolerance = Tolerance.of(1.2)
     >>> round(delta(Resources("LCL"), tolerance, 0.1, 10, 10**6), 6)
@@ -47,7 +47,7 @@ def delta(resources: Resources, alpha: Tolerance, sigma: float, channels: int, d
 def second_delta(
     resources: Resources, alpha: Tolerance, sigma: float, channels: int, domain: int, frequencies: FloatArray
 ) -> float:
-    """The second filter for quadratic resources: delta again, with the load that these frequent items really make.
+    """The second filter for quadratic resources: delta again, with the load that these frequent items really cause.
 
     The items not listed are taken to be alike. The paper leaves the channels out of the average load here; as equation
     16 speaks of the average of a channel, the sum is divided by them.
@@ -67,9 +67,9 @@ def second_delta(
 def tracked(
     frequencies: FloatArray, resources: Resources, alpha: Tolerance, sigma: float, channels: int, domain: int
 ) -> BoolArray:
-    """Whether each item is worth an entry of its own: it passes delta, and the second filter where there is one.
+    """Whether each item is worth an entry of its own: it passes delta, and the second filter if there is one.
 
-    A single channel is balanced whatever lies on it, so there nothing is tracked.
+    A single channel is always balanced, so nothing is tracked there.
 
     >>> tracked(np.array([0.4, 0.001]), Resources("LCL"), Tolerance.of(1.2), 0.1, 10, 1000)
     array([ True, False])

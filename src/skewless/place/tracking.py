@@ -1,4 +1,4 @@
-"""What scan, redist and readj share: which keys they track, what they know of each, and what they make of it."""
+"""What `Scan`, `Redist` and `Readj` share: which keys they track, what they know about each, and how they use it."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from skewless.place.threshold import theta, tracked
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Items to be given a channel each, with all that the utility of doing so depends on.
+    """Items that each need a channel, with all that the utility of a choice depends on.
 
-    Resources that are constant are left out, as the rest of the items balances them (section 4.4), and two that are
-    alike are one that counts twice. Loads are shares of their resource's total.
+    Constant resources are left out, because the other items balance them (section 4.4), and two resources that are
+    alike become one that counts twice. Loads are shares of the total of their resource.
 
     Attributes
     ----------
     channels
-        Channels there are to be.
+        The number of channels from now on.
     frequencies, state
         The frequency of each item, and what moving it costs: 0 for one that has no state yet.
     before, fallback
@@ -38,11 +38,11 @@ class Problem:
     weights
         The load of each item on each resource: a row for each resource.
     exponents, thetas
-        Of each resource: its part in the geometric mean of equation 20, and the imbalance allowed (eq. 15).
+        For each resource, its part in the geometric mean of equation 20, and the imbalance allowed (eq. 15).
     floor
         The load of each channel on each resource before any item is placed.
     moved, ideal
-        What moves because items are no longer tracked, and the ideal migration (the parts of eq. 18).
+        The state that moves because items are no longer tracked, and the ideal migration (the parts of eq. 18).
     """
 
     channels: int
@@ -71,9 +71,9 @@ class Problem:
     ) -> Problem:
         """The problem of placing items of these frequencies.
 
-        `dropped` are the items no longer tracked: frequency, channel before, channel now. `rest` are groups of
-        untracked items whose load is to be taken into account: frequency, number of items (taken to be alike) and
-        channel; None leaves it to luck, as the paper does.
+        `dropped` are the items that are no longer tracked: frequency, channel before, channel now. `rest` are groups of
+        untracked items whose load counts too: frequency, number of items (taken to be alike) and channel; None ignores
+        their load, as the paper does.
         """
         counted: dict[tuple[str, float], int] = {}
         for letter, tolerated in zip(resources.letters, alpha, strict=True):
@@ -112,30 +112,30 @@ class Problem:
 
     @property
     def extremes(self) -> tuple[Int64Array, Int64Array]:
-        """Room for the channels of the largest and the smallest loads."""
+        """Empty arrays for the channels of the largest and the smallest loads."""
         shape = (len(self.weights), RANKS)
         return np.empty(shape, np.int64), np.empty(shape, np.int64)
 
 
 class TrackingPlacer(Consistent):
-    """Tracks the frequent keys and gives each a channel by a utility of balance and migration; the rest is on a ring.
+    """Tracks the frequent keys and gives each a channel by a utility of balance and migration; a ring has the others.
 
-    Where the rows of each tail slot were counted, their load is taken into account. Otherwise the penalties are those
-    of the tracked keys alone, as in the paper, which trusts the ring to spread the rest.
+    If the rows of each tail slot were counted, their load counts too. Otherwise the penalties are those of the tracked
+    keys alone, as in the paper, which relies on the ring to spread the others.
 
     Parameters
     ----------
     slots, replicas
-        Tail slots, and points of each worker on the ring that they lie on.
+        The number of tail slots, and of points that each worker has on the ring that places them.
     resources
         The resource functions of state, computation and communication.
     alpha
         The imbalance tolerated, the largest load over the smallest: one number, or one for each resource.
     sigma
-        The part of that imbalance that a single untracked key may cause. Less of it tracks more keys.
+        The part of that imbalance that a single untracked key may cause. A lower value tracks more keys.
     utility
-        How balance (A) and migration (M) are weighed: "A", "APM" (plus), "APLM" (plus the logarithm), "ATM" (times),
-        "ATLM".
+        How balance (A) and migration (M) are combined: "A", "APM" (plus), "APLM" (plus the logarithm), "ATM" (times),
+        "ATLM" (times the logarithm).
     """
 
     def __init__(
@@ -169,7 +169,7 @@ class TrackingPlacer(Consistent):
         channels: int,
         domain: int | None = None,
     ) -> PartitioningFunction:
-        """The frequent items where `assign` puts them, the others on the ring."""
+        """A function with the frequent items where `assign` puts them, and the others on the ring."""
         ring = Ring(channels, self.replicas)
         kept = tracked(frequencies, self.resources, self.alpha, self.sigma, channels, domain or len(items))
         chosen = np.flatnonzero(kept)
@@ -197,7 +197,7 @@ class TrackingPlacer(Consistent):
         rest = dropped = None
         before = np.full(len(keys), NOBODY, np.int32)
         if seen.tail is not None and seen.total:
-            others = max(1.0, (seen.domain - len(shares)) / self.slots)  # in a tail slot, on average
+            others = max(1.0, (seen.domain - len(shares)) / self.slots)  # other keys in a tail slot, on average
             rest = (
                 np.concatenate([seen.tail / seen.total, shares[~kept]]),
                 np.concatenate([np.full(self.slots, others), np.ones(np.count_nonzero(~kept))]),

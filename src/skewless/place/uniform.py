@@ -1,4 +1,4 @@
-"""Uniform hashing, which moves nearly everything when a worker comes or goes: what the others are measured against."""
+"""Uniform hashing, the baseline of the other placers: nearly everything moves when a worker is added or removed."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from skewless.place.placement import Placement
 
 
 class Uniform(Constructor):
-    """The slot's number modulo the workers.
+    """Gives each slot to the worker whose number is the slot's number modulo the workers.
 
     Parameters
     ----------
     slots
-        Tail slots.
+        The number of tail slots.
 
     Examples
     --------
@@ -36,7 +36,7 @@ class Uniform(Constructor):
         channels: int,
         domain: int | None = None,
     ) -> PartitioningFunction:
-        """The hash of the item modulo the channels."""
+        """A function that takes the hash of the item modulo the channels."""
         return PartitioningFunction(channels)
 
     def _place(

@@ -1,4 +1,4 @@
-"""Strategies on one core: replay a stream through a splitter, measure, and choose."""
+"""Simulates splitters on one core: replays a stream through a splitter, measures, and chooses a splitter."""
 
 from skewless.simulate.replay import Replay, replay
 

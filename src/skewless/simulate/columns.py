@@ -1,4 +1,4 @@
-"""Key columns of a file, batch by batch, never the whole file at once."""
+"""Reads the key columns of a file in batches, never the whole file at once."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ BATCH_BYTES = 4 << 20
 
 
 def read_columns(path: Path, names: Sequence[str]) -> Iterator[list[pa.Array]]:
-    """The columns `names` of a Parquet, CSV or JSON-lines file, or of a directory of Parquet files.
+    """The columns `names` of a Parquet, CSV or JSON-lines file, or of a folder of Parquet files.
 
-    CSV values are read as strings: the type of a key then does not depend on which rows come first.
+    CSV values are read as strings, so that the type of a key does not depend on which rows come first.
 
     Parameters
     ----------
     path
-        The file; its ending tells the format.
+        The file; the end of its name gives the format.
     names
-        The columns wanted, in the order wanted.
+        The names of the columns, in the order in which they are returned.
 
     Examples
     --------
@@ -93,14 +93,14 @@ def _json(path: Path, names: Sequence[str]) -> Iterator[pa.RecordBatch]:
             if first:
                 _check(path, names, rows.column_names)
                 first = False
-            # A field that no row of a later batch has is null in all of them.
+            # A field that no row of a later batch has is null for all its rows.
             for name in set(names).difference(rows.column_names):
                 rows = rows.append_column(name, pa.nulls(len(rows)))
             yield from rows.select(names).to_batches()
 
 
 def _whole_lines(stream: Any) -> Iterator[bytes]:
-    """The bytes of a stream, cut after a line's end."""
+    """The bytes of a stream, in pieces that end with a whole line."""
     rest = b""
     while piece := stream.read(BATCH_BYTES):
         end = piece.rfind(b"\n") + 1
@@ -121,7 +121,7 @@ def _check(path: Path, names: Sequence[str], columns: Sequence[str]) -> None:
 
 
 def _hashable(column: pa.Array, name: str) -> pa.Array:
-    """The column in a type that can be hashed, equal values staying equal."""
+    """The column in a type that can be hashed; equal values stay equal."""
     import pyarrow as pa
 
     kind, is_ = column.type, pa.types

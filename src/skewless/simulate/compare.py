@@ -1,4 +1,4 @@
-"""The same stream through several strategies."""
+"""Replays the same stream through several splitters."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SLIDES = 10
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """What each strategy made of a stream, and which one to choose."""
+    """The replay of a stream with each splitter, and which splitter to choose."""
 
     stream: Stream
     workers: int
@@ -36,9 +36,9 @@ class Comparison:
             "workers": self.workers,
             "window": self.window,
             "slide": self.slide,
-            "strategies": [
+            "splitters": [
                 {
-                    "strategy": name,
+                    "split": name,
                     "max_over_avg": result.max_over_avg,
                     "mean_window": result.mean_window,
                     "worst_window": result.worst_window,
@@ -50,43 +50,44 @@ class Comparison:
                 }
                 for name, result in self.replays.items()
             ],
-            "choice": {"strategy": self.verdict.strategy, "why": self.verdict.why},
+            "choice": {"split": self.verdict.split, "why": self.verdict.why},
         }
 
 
 def compare(
     stream: Stream,
-    strategies: Sequence[str],
+    splitters: Sequence[str],
     workers: int,
     window: int,
     slide: int,
     on_routed: Callable[[str, int], None] = lambda _name, _tuples: None,
 ) -> Comparison:
-    """Replay a stream through each strategy and choose one.
+    """Replay a stream through each splitter and choose one.
 
     Parameters
     ----------
     stream
-        What to replay.
-    strategies
-        Names of splitters.
+        The stream to replay.
+    splitters
+        The names of the splitters.
     workers
-        Workers to route to.
+        The number of workers to route to.
     window, slide
-        In tuples: balance is measured in tumbling windows; strategies that remember a window move it on by a slide.
+        Tuples in a window and in a slide. Balance is measured in tumbling windows; splitters that remember a window
+        move it forward by one slide at a time.
     on_routed
-        Told the strategy and the number of tuples after each block.
+        Called after each block, with the splitter and the number of tuples.
 
     Examples
     --------
     >>> from skewless.simulate.source import open_stream
     >>> with open_stream("zipf:1.5", tuples=20_000) as stream:
     ...     comparison = compare(stream, ["hash", "shuffle"], workers=4, window=10_000, slide=1_000)
-    >>> comparison.verdict.strategy
+    >>> comparison.verdict.split
     'shuffle'
     """
     replays = {}
-    for name in strategies:
+    for name in splitters:
         options = {"workers": workers, "slide": slide, "slides": window // slide}
         warm_up(name, workers)
         blocks = _reported(stream.blocks(), name, on_routed)
@@ -94,20 +95,20 @@ def compare(
     return Comparison(stream, workers, window, slide, replays, choose(replays))
 
 
-def check_strategies(wanted: Sequence[str]) -> list[str]:
-    """The strategies wanted, each once; all there are where none is named.
+def check_splits(wanted: Sequence[str]) -> list[str]:
+    """The splitters in `wanted`, each once; all splitters if it is empty.
 
-    >>> check_strategies(["hash", "shuffle", "hash"])
+    >>> check_splits(["hash", "shuffle", "hash"])
     ['hash', 'shuffle']
     """
     for name in wanted:
         if name not in split.NAMES:
-            raise SkewlessError(f"no strategy {name!r}; there are {', '.join(split.NAMES)}")
+            raise SkewlessError(f"no splitter {name!r}; there are {', '.join(split.NAMES)}")
     return list(dict.fromkeys(wanted or split.NAMES))
 
 
 def window_and_slide(tuples: int, window: int | None = None, slide: int | None = None) -> tuple[int, int]:
-    """Window and slide in tuples, where not given to suit the stream: about ten windows of ten slides each.
+    """Window and slide in tuples; if not given, they suit the stream: about ten windows of ten slides each.
 
     >>> window_and_slide(5_000_000)
     (500000, 50000)
@@ -129,7 +130,7 @@ def window_and_slide(tuples: int, window: int | None = None, slide: int | None =
 
 
 def _tenth(window: int) -> int:
-    """The window in as many equal slides as go, at most ten."""
+    """The length of a slide, if the window is divided into as many equal slides as possible, at most ten."""
     return next(window // slides for slides in range(SLIDES, 0, -1) if window % slides == 0)
 
 

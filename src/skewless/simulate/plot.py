@@ -1,4 +1,4 @@
-"""A comparison as a picture: the load of each worker over time, a small plot for each strategy."""
+"""A comparison as a picture: the load of each worker over time, a small plot for each splitter."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ COLUMNS = 4
 
 
 def check_plot(path: Path) -> None:
-    """Refuse at once what would only fail after all the work is done."""
+    """Refuse at once a plot that would fail only after all the work is done."""
     _figure_class()
     if path.suffix.lower() not in (".png", ".pdf", ".svg"):
         raise SkewlessError(f"{path}: a plot is a .png, .pdf or .svg file")
@@ -25,7 +25,7 @@ def check_plot(path: Path) -> None:
 
 
 def draw_loads(comparison: Comparison, path: Path) -> None:
-    """Draw the load of each worker, as a multiple of the fair one, in each window of each strategy."""
+    """Draw the load of each worker, as a multiple of the fair one, in each window of each splitter."""
     columns = min(COLUMNS, len(comparison.replays))
     rows = math.ceil(len(comparison.replays) / columns)
     figure = _figure_class()(figsize=(3.2 * columns, 2.4 * rows), layout="constrained")
@@ -44,9 +44,9 @@ def draw_loads(comparison: Comparison, path: Path) -> None:
 
 def _draw(axes: Any, name: str, result: Replay) -> None:
     relative = result.loads / result.loads.mean(axis=1, keepdims=True)
-    # A window ends where its last tuple is: a stream shorter than one window ends it early.
+    # A window ends at its last tuple: a stream shorter than one window ends it early.
     ends = np.minimum(np.arange(1, len(relative) + 1) * result.slide + result.window - result.slide, result.tuples)
-    # One window makes no line.
+    # One window gives no line, so it is drawn as a point.
     marker = "." if len(relative) == 1 else None
     axes.axhline(1.0, color="0.6", linewidth=0.8)
     axes.plot(ends, relative, color="tab:blue", alpha=0.5, linewidth=0.7, marker=marker)

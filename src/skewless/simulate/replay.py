@@ -1,4 +1,4 @@
-"""Feed a stream through a splitter and measure what came of it."""
+"""Feeds a stream through a splitter and measures the result."""
 
 from __future__ import annotations
 
@@ -16,34 +16,35 @@ from skewless.core.errors import SkewlessError
 
 
 class Router(Protocol):
-    """What a replay asks of a splitter."""
+    """What a replay needs of a splitter."""
 
     def route(self, keys: Int64Array) -> Int32Array:
         """A worker for each tuple."""
 
     @property
     def hot_keys(self) -> int:
-        """Keys split or watched right now."""
+        """The number of keys that are split or watched right now."""
 
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """What one splitter made of one stream.
+    """The measurements of one splitter on one stream.
 
     Parameters
     ----------
     loads
         Tuples of each worker in each measured window: an array of windows x workers.
     fragments_per_key
-        In each measured window, the workers on which a key lies, on average over the keys.
+        The number of workers that hold a key in each measured window, on average over the keys.
     total
         Tuples of each worker in the whole stream.
     hot_keys
-        Keys that the splitter splits or watches at the end of the stream.
+        The number of keys that the splitter splits or watches at the end of the stream.
     window, slide
-        A measured window holds `window` tuples, or the whole stream where that is shorter; one ends every `slide`.
+        A measured window holds `window` tuples, or the whole stream if that is shorter; a window ends every `slide`
+        tuples.
     seconds
-        Time spent in routing alone.
+        Seconds spent in routing alone.
     """
 
     loads: Int64Array
@@ -72,17 +73,17 @@ class Replay:
 
     @property
     def mean_window(self) -> float:
-        """Max over average of a window, on average."""
+        """Busiest worker over the average one, as the mean of all windows."""
         return float(self.window_max_over_avg.mean())
 
     @property
     def worst_window(self) -> float:
-        """Max over average of the worst window."""
+        """Busiest worker over the average one, in the worst window."""
         return float(self.window_max_over_avg.max())
 
     @property
     def last_window(self) -> float:
-        """Max over average of the last window, when the splitter has learned what it can."""
+        """Busiest worker over the average one in the last window, when the splitter has learned what it can."""
         return float(self.window_max_over_avg[-1])
 
     @property
@@ -107,7 +108,7 @@ def replay(
     window
         Tuples in a measured window.
     slide
-        Tuples from one window to the next, a divisor of `window`; without it the windows tumble.
+        Tuples from one window to the next, a divisor of `window`; if not given, the windows tumble.
 
     Examples
     --------

@@ -1,4 +1,4 @@
-"""A stream of keys to replay as often as wanted: a file, or one that is made up."""
+"""A stream of keys that can be replayed any number of times: from a file, or generated."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ GENERATED_TUPLES = 1_000_000
 
 @dataclass(frozen=True)
 class Stream:
-    """A named stream of known length; each call of `blocks` starts it anew."""
+    """A named stream of known length; each call of `blocks` starts it again."""
 
     name: str
     tuples: int
@@ -50,11 +50,11 @@ def open_stream(
     key
         The columns that together are the key; none for a generated stream.
     tuples
-        Length of a generated stream, a million where not given; of a file, only so many of its first rows.
+        Length of a generated stream, a million if not given; for a file, only this many of its first rows are read.
     seed
         Seed of a generated stream.
     on_read
-        Told the number of rows of each batch that was read.
+        Called with the number of rows of each batch that was read.
 
     Examples
     --------

@@ -9,17 +9,17 @@ from skewless.simulate.verdict import split_per_key
 
 
 def comparison_table(comparison: Comparison) -> Table:
-    """One row for each strategy, the chosen one marked; no wider than 80 columns."""
+    """One row for each splitter, the chosen one marked; no wider than 80 columns."""
     table = Table(
         title=f"{comparison.stream.tuples:,} tuples to {comparison.workers} workers, "
         f"windows of {comparison.window:,} tuples",
         title_justify="left",
     )
-    table.add_column("strategy", no_wrap=True)
+    table.add_column("split", no_wrap=True)
     for heading in ("max/avg", "worst\nwindow", "last\nwindow", "fragments\nper key", "hot\nkeys", "M tuples\nper s"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, result in comparison.replays.items():
-        chosen = name == comparison.verdict.strategy
+        chosen = name == comparison.verdict.split
         table.add_row(
             f"{name} *" if chosen else name,
             f"{result.max_over_avg:.2f}",
@@ -34,5 +34,5 @@ def comparison_table(comparison: Comparison) -> Table:
 
 
 def verdict_sentence(comparison: Comparison) -> str:
-    """Which strategy to choose and why."""
-    return f"Choose {comparison.verdict.strategy}: {comparison.verdict.why}."
+    """Which splitter to choose and why."""
+    return f"Choose {comparison.verdict.split}: {comparison.verdict.why}."

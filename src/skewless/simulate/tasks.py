@@ -1,4 +1,4 @@
-"""A simulated cluster that works off partitions as tasks: when each window's result is there, and who is busy."""
+"""Simulates a cluster that runs partitions as tasks: when each window's result is ready, and who is busy."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from skewless.core.kernel import lean_kernel
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """What came of a simulated stream.
+    """The result of a simulated stream.
 
     Parameters
     ----------
     windows
         The window numbers.
     ended, done
-        When the last row of each window came, and when its result was there, in seconds.
+        The time at which the last row of each window came, and the time at which its result was ready, in seconds.
     busy
         Seconds of work of each worker.
     rows
@@ -46,7 +46,7 @@ class Run:
 
     @property
     def throughput(self) -> float:
-        """Rows that the cluster got through in a second, from the first row to the last result."""
+        """Rows that the cluster processed in a second, from the first row to the last result."""
         return self.rows / float(self.done.max())
 
 
@@ -61,24 +61,24 @@ def run(
 ) -> Run:
     """Feed windows of rows to a cluster, a task for each partition, in turn to the workers.
 
-    A task starts when all its rows are there and its worker has done those before it.
+    A task starts when all its rows have come and its worker has finished the tasks before it.
 
     Parameters
     ----------
     partitioner
-        By window or by batch, of row numbers.
+        A partitioner by window or by batch, over row numbers.
     costs
-        Of the work.
+        The costs of the work.
     workers
-        Workers, each of which does one thing at a time.
+        The number of workers, each of which does one thing at a time.
     rate
-        Rows that arrive in a second; infinite where all lie ready, to see what the cluster can do.
+        Rows that arrive in a second; infinite if all rows are ready at the start, to see what the cluster can do.
     tasks
-        Partitions of the stream.
+        The number of partitions of the stream.
     jitter
         How much tasks of one size vary: the standard deviation of the logarithm of their time.
     seed
-        Of the jitter.
+        The seed of the jitter.
 
     Examples
     --------
@@ -110,15 +110,15 @@ def run_ring(
 ) -> Run:
     """Feed windows of rows to a ring of pane owners: a task for each pane, and one for each window.
 
-    A pane is a window that its rows update once. A window starts when the results of its panes are there, its own and
-    those passed on by the predecessor.
+    A pane is a window that each of its rows updates once. A window starts when the results of all its panes are ready:
+    those of its own worker, and those passed on by the predecessor.
 
     Parameters
     ----------
     ring
-        Who owns what.
+        The ring, which says who owns each pane and window.
     costs
-        Of the work on panes.
+        The costs of the work on panes.
     merge
         Seconds to merge the result of one pane into a window.
     rate
@@ -149,19 +149,19 @@ def run_ring(
 
 
 def sustained(partitioner: Partitioner, costs: Costs, workers: int, latency: float, headroom: float = 0.0) -> float:
-    """The highest rate, in rows a second, at which every result of a simulated stream is there in time.
+    """The highest rate, in rows a second, at which every result of a simulated stream is ready in time.
 
-    That is the rate at which the workers just keep up, or 0. A slower stream would not help where results are late at
-    this one: it takes longer to fill a batch, which then takes no less time to run.
+    It is the rate at which the workers just keep up, or 0 if results are late at that rate. A slower stream would not
+    help: it takes longer to fill a batch, which then takes no less time to run.
 
     Parameters
     ----------
     partitioner
-        By window or by batch, of row numbers.
+        A partitioner by window or by batch, over row numbers.
     costs
-        Of the work.
+        The costs of the work.
     workers
-        Workers that share it.
+        The number of workers that share the work.
     latency
         Seconds from the end of a window to its result, at most.
     headroom
@@ -201,15 +201,15 @@ def _in_turn(worker: Int32Array, ready: FloatArray, work: FloatArray, workers: i
 def _as_ready(
     worker: Int32Array, ready: FloatArray, work: FloatArray, workers: int, after: dict[int, list[int]]
 ) -> FloatArray:
-    """When each task is done, where a free worker takes the first of its tasks that can start.
+    """When each task is done, if a free worker takes the first of its tasks that can start.
 
-    `after` has, for a task, those that wait for it.
+    `after` has, for each task, the tasks that wait for it.
     """
     done = np.empty(len(worker))
     blocked = Counter(later for waiting in after.values() for later in waiting)
     queues: list[list[int]] = [[] for _ in range(workers)]
     idle = [True] * workers
-    # What happens, in order of time: a task can start, or (as ~task) is done.
+    # Events in order of time: a task can start, or (as ~task) is done.
     events = [(float(ready[task]), task) for task in range(len(worker)) if not blocked[task]]
     heapify(events)
     while events:

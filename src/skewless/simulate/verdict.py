@@ -1,4 +1,4 @@
-"""Which strategy to choose for a stream, and why, in one sentence."""
+"""Which splitter to choose for a stream, and why, in one sentence."""
 
 from __future__ import annotations
 
@@ -14,24 +14,25 @@ TOLERANCE = 0.1
 
 @dataclass(frozen=True)
 class Verdict:
-    """The name of a strategy, and a sentence that says why this one."""
+    """The name of a splitter, and a sentence that says why this one."""
 
-    strategy: str
+    split: str
     why: str
 
 
 def choose(replays: Mapping[str, Replay], tolerance: float = TOLERANCE) -> Verdict:
-    """The strategy that suits a stream.
+    """The splitter that suits a stream.
 
-    Hashing, if its worst window is within 1.1 of fair. Else, of the strategies whose worst window is within `tolerance`
-    of the best one's, that with the fewest fragments per key (to two decimals), then the fastest.
+    It is hashing if its worst window is within 1.1 of fair. Otherwise, among the splitters whose worst window is
+    within `tolerance` of the best one's, it is the one with the fewest fragments per key (to two decimals), then the
+    fastest.
 
     Parameters
     ----------
     replays
-        The replay of each strategy, by its name.
+        The replay of each splitter, by its name.
     tolerance
-        How far behind the best worst window still counts as good.
+        How far a worst window may be behind the best one and still count as good.
 
     Examples
     --------
@@ -41,15 +42,15 @@ def choose(replays: Mapping[str, Replay], tolerance: float = TOLERANCE) -> Verdi
     ...     return Replay(loads[None], np.array([fragments_per_key]), loads, 0, 100, 100, 1.0)
     >>> results = {"hash": result([90, 10], 1.0), "shuffle": result([50, 50], 2.0), "cam": result([52, 48], 1.1)}
     >>> verdict = choose(results)
-    >>> verdict.strategy
+    >>> verdict.split
     'cam'
     >>> verdict.why
     'of the 2 whose worst window is within 10 % of the best (1.00, shuffle), it has the fewest fragments per key (1.10)'
     >>> choose({"hash": result([51, 49], 1.0), "shuffle": result([50, 50], 2.0)})
-    Verdict(strategy='hash', why='the stream is not skewed enough to need more: its worst window is at 1.02 of fair')
+    Verdict(split='hash', why='the stream is not skewed enough to need more: its worst window is at 1.02 of fair')
     """
     if not replays:
-        raise SkewlessError("no strategies to choose from: replay at least one")
+        raise SkewlessError("no splitters to choose from: replay at least one")
     worst = {name: replay.worst_window for name, replay in replays.items()}
     if worst.get("hash", FAIR + 1) <= FAIR:
         return Verdict(
@@ -74,5 +75,5 @@ def choose(replays: Mapping[str, Replay], tolerance: float = TOLERANCE) -> Verdi
 
 
 def split_per_key(replay: Replay) -> float:
-    """Fragments per key of a window, on average, as precisely as they are shown."""
+    """Fragments per key of a window, on average, rounded as they are shown."""
     return round(float(replay.fragments_per_key.mean()), 2)

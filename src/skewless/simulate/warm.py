@@ -1,4 +1,4 @@
-"""Compiling is not routing: have a strategy's kernels ready before the clock starts."""
+"""Compiles a splitter's kernels before the clock starts, so that compiling does not count as routing."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ _HOT = np.repeat(_MANY[:100], SLIDE // 100)  # in one slide, more hot keys than 
 
 
 def warm_up(name: str, workers: int) -> None:
-    """Let instances that are thrown away pass the ends of slides and outgrow their tables.
+    """Route a stream with a splitter that is thrown away, so that it passes the ends of slides and outgrows its tables.
 
     >>> warm_up("dalton", 8)
     """

@@ -1,4 +1,4 @@
-"""How often does each key come? Exactly, or in little memory within a stated bound."""
+"""Counts how often each key comes: exactly, or in little memory within a stated bound."""
 
 from skewless.sketch.base import Sketch
 from skewless.sketch.batch import Batch, post_sort

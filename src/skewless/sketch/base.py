@@ -1,4 +1,4 @@
-"""What every sketch of key frequencies offers."""
+"""What every sketch of key counts offers."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skewless.core.arrays import Int64Array
 class Sketch(ABC):
     """Counts how often each key came, exactly or within a stated bound.
 
-    A stream may be added in any number of calls: the answers are the same.
+    A stream may be added in any number of calls; the answers are the same.
     """
 
     @abstractmethod
@@ -21,7 +21,7 @@ class Sketch(ABC):
 
     @abstractmethod
     def estimate(self, keys: Int64Array) -> Int64Array:
-        """How often each of `keys` was counted; 0 for a key not known."""
+        """How often each of `keys` was counted; 0 for a key that is not known."""
 
     @abstractmethod
     def heavy(self, share: float) -> tuple[Int64Array, Int64Array]:
@@ -39,7 +39,7 @@ def with_share(keys: Int64Array, counts: Int64Array, share: float, total: int) -
     >>> with_share(np.array([4, 5, 6]), np.array([7, 90, 3]), 0.07, 100)
     (array([5, 4]), array([90,  7]))
     """
-    # The quotient of 7 and 100 is the 0.07 that was asked for; the product of 0.07 and 100 is rounded to above 7.
+    # Divide, do not multiply: 7 / 100 is the 0.07 that was asked for, but 0.07 * 100 is rounded to above 7.
     enough = counts / max(total, 1) >= share
     return most_frequent_first(keys[enough], counts[enough])
 

@@ -1,4 +1,4 @@
-"""A micro-batch grouped by key, the most frequent key first, and the plain way to get one."""
+"""A micro-batch grouped by key, the most frequent key first, and the plain way to make one."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from skewless.sketch.open_addressing import HELD, KEY, SMALLEST, find, grown
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """The keys of a micro-batch by falling frequency, each with its count and its rows.
+    """The keys of a micro-batch, most frequent first, each with its count and its rows.
 
-    The rows of key i are `rows[offsets[i]:offsets[i + 1]]`, positions in the batch, rising.
+    The rows of key i are `rows[offsets[i]:offsets[i + 1]]`, as positions in the micro-batch, in rising order.
     """
 
     keys: Int64Array
@@ -30,7 +30,7 @@ class Batch:
 
 
 def post_sort(keys: Int64Array) -> Batch:
-    """Group a whole batch, then sort its keys by their exact counts: the work `FrequencyBuffer` does as tuples arrive.
+    """Group a whole micro-batch, then sort its keys by exact counts: the work that `FrequencyBuffer` does on arrival.
 
     Equal counts go by rising key.
 
@@ -45,7 +45,7 @@ def post_sort(keys: Int64Array) -> Batch:
 
 
 def gather(order: Int64Array, keys: Int64Array, counts: Int64Array, owners: Int64Array) -> Batch:
-    """Make a batch: the numbers of its keys in order, the keys and counts by number, and each row's key by number."""
+    """Make a batch from its key numbers in order, the key and count of each number, and the key number of each row."""
     sizes = counts[order]
     offsets = np.concatenate((np.zeros(1, np.int64), np.cumsum(sizes)))
     heads = np.empty(len(counts), np.int64)
@@ -56,7 +56,7 @@ def gather(order: Int64Array, keys: Int64Array, counts: Int64Array, owners: Int6
 
 
 def _group(keys: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
-    """The distinct keys in order of arrival, their counts, and each row's key by its place among them."""
+    """The distinct keys in order of arrival, their counts, and the number of each row's key among them."""
     table: Int64Array = np.zeros((2 * SMALLEST, 2), np.int64)
     distinct: Int64Array = np.empty(SMALLEST, np.int64)
     counts: Int64Array = np.empty(SMALLEST, np.int64)
@@ -79,7 +79,7 @@ def _number(
     counts: Int64Array,
     owners: Int64Array,
 ) -> tuple[int, int]:
-    """Go on from row `done`, with `known` keys, up to the first key there is no room for."""
+    """Continue from row `done`, with `known` keys, up to the first key for which there is no room."""
     for row in range(done, len(keys)):
         slot = find(table, keys[row])
         number = table[slot, HELD] - 1

@@ -16,14 +16,14 @@ from skewless.sketch.batch import Batch, gather
 from skewless.sketch.keys import as_keys
 from skewless.sketch.open_addressing import HELD, KEY, find, grown
 
-# What the hash table has of a key.
+# The columns of a key's record.
 COUNT, IN_TREE, LEFT, UPDATED_AT, F_STEP, T_STEP = 0, 1, 2, 3, 4, 5
 RECORD = 6
-PAST = 5  # batches that the estimates look back on
+PAST = 5  # past batches that the estimates are averaged over
 
 
 class Standing(NamedTuple):
-    """What the buffer knows of the keys of the open batch, in order of arrival."""
+    """What the buffer knows about the keys of the open batch, in order of arrival."""
 
     keys: Int64Array
     counts: Int64Array
@@ -35,12 +35,12 @@ class Standing(NamedTuple):
 class FrequencyBuffer:
     """Groups a micro-batch by key while it arrives, and keeps the keys nearly sorted by frequency.
 
-    A hash table has each key's exact count, and each row the number of its key; a `CountTree` has the keys in order of
-    an older count. A key moves in the tree only when it has f_step new tuples, or a new tuple and t_step time since its
-    last move, and at most `budget` times in a batch. f_step is (tuples expected / budget) x the key's share so far, so
-    a key that keeps its share spreads its moves over the batch; t_step is the time left over the moves left, and serves
-    the rare keys. A new key starts with f_step = tuples expected / (keys expected x budget). At the end a walk through
-    the tree gives the batch.
+    A hash table has each key's exact count, each row has the number of its key, and a `CountTree` has the keys in the
+    order of an older count. A key moves in the tree only when it has f_step new tuples, or a new tuple and t_step time
+    since its last move, and at most `budget` times in a batch. f_step is (tuples expected / budget) x the key's share
+    so far, so a key that keeps its share spreads its moves over the batch; t_step is the time left over the moves left,
+    and serves the rare keys. A new key starts with f_step = tuples expected / (keys expected x budget). At the end a
+    walk through the tree gives the batch.
 
     Bounds. Counts and rows are exact. In the tree a key with moves left lags behind its count by less than its f_step,
     and so by less than ceil(tuples expected / budget); a key without moves left stays where its last one put it. If a
@@ -50,14 +50,15 @@ class FrequencyBuffer:
     Parameters
     ----------
     interval
-        Length of a batch in the unit of `times`; in tuples where no times are given.
+        Length of a batch in the unit of `times`, or in tuples if no times are given.
     budget
         Moves in the tree that a key may make in a batch.
     expected_tuples, expected_keys
-        Estimates for the first batch (by default `interval` tuples and as many keys as their square root); later ones
-        take the average of the last batches.
+        Estimates for the first batch (by default `interval` tuples, and as many keys as the square root of the tuples);
+        later batches use the average of the last ones.
     start
-        Time at which the first batch starts; it takes the times in [start, start + interval), the next follows on.
+        Time at which the first batch starts; it takes the times in [start, start + interval), and the next batch
+        follows.
 
     Examples
     --------
@@ -94,7 +95,7 @@ class FrequencyBuffer:
         self.expected_tuples = max(1.0, interval if expected_tuples is None else expected_tuples)
         self.expected_keys = max(1.0, self.expected_tuples**0.5 if expected_keys is None else expected_keys)
         self._past: deque[tuple[int, int]] = deque(maxlen=PAST)
-        # A node of the tree has its record in the row of its number; the hash table has two rows for each.
+        # The record of tree node n is in row n; the hash table has two entries for each node.
         self._nodes = count_tree.empty_tree()
         self._records: Int64Array = np.empty((len(self._nodes), RECORD), np.int64)
         self._table: Int64Array = np.zeros((2 * len(self._nodes), 2), np.int64)
@@ -103,7 +104,7 @@ class FrequencyBuffer:
 
     @property
     def end(self) -> int:
-        """Time at which the open batch ends: the first that it does not take."""
+        """The time at which the open batch ends: the first time that it does not take."""
         return self.start + self.interval
 
     def add(self, keys: Int64Array, times: Int64Array | None = None) -> None:
@@ -159,7 +160,7 @@ class FrequencyBuffer:
         return int(self._nodes[count_tree.TOP, count_tree.COUNT])
 
     def finish(self) -> Batch:
-        """End the batch: its keys by falling tree count, equal ones by rising key. The next batch is open and empty."""
+        """End the batch: its keys by falling tree count, equal ones by rising key. The next batch starts empty."""
         order = count_tree.walk(self._nodes)
         keys, counts = self._nodes[:, count_tree.KEY], self._records[:, COUNT]
         batch = gather(order, keys, counts, self._owners[: self._rows])
@@ -186,7 +187,7 @@ def _buffer(
     expected_tuples: float,
     first_f_step: int,
 ) -> int:
-    """Take tuples up to the first new key there is no room for; the answer is how many were taken."""
+    """Take tuples up to the first new key for which there is no room, and return how many were taken."""
     for i in range(len(keys)):
         key, now = keys[i], times[i]
         slot = find(table, key)
@@ -210,7 +211,7 @@ def _buffer(
         records[node, COUNT] = count
         if records[node, LEFT] == 0:
             continue
-        # The paper compares with ==; a time that jumps would pass its step by. Steps are rounded up to whole numbers.
+        # The paper compares with ==, but a time that jumps could miss its step. Steps are rounded up to whole numbers.
         by_frequency = count - records[node, IN_TREE] >= records[node, F_STEP]
         if by_frequency or now - records[node, UPDATED_AT] >= records[node, T_STEP]:
             count_tree.update(nodes, node, count)

@@ -17,10 +17,10 @@ SMALLEST = 16
 class CountTree:
     """Keeps keys in order of their counts, most frequent first, while the counts change.
 
-    A treap: a search tree by (count descending, key ascending) that is at the same time a heap by a hash of the node,
-    and so has the shape of a tree built in random order, of expected depth O(log K) whatever the order of arrival. A
-    node never moves in memory, so a number is a lasting pointer to it. A count changes by removal and insertion, O(log
-    K) each.
+    It is a treap: a search tree by (count descending, key ascending) that is at the same time a heap by a hash of the
+    node. So it has the shape of a tree built in random order, of expected depth O(log K) whatever the order of arrival.
+    A node never moves in memory, so a number is a lasting pointer to it. A count changes by removal and insertion,
+    O(log K) each.
 
     Examples
     --------
@@ -47,7 +47,7 @@ class CountTree:
         return int(self.nodes[TOP, COUNT])
 
     def insert(self, keys: Int64Array, counts: Int64Array) -> Int64Array:
-        """Insert new keys with their counts; the answer is their nodes."""
+        """Insert new keys with their counts, and return their nodes."""
         _check_lengths(keys, counts)
         first = len(self) + 1
         keys, counts = np.ascontiguousarray(keys, np.int64), np.ascontiguousarray(counts, np.int64)
@@ -57,7 +57,7 @@ class CountTree:
         return np.arange(first, len(self) + 1, dtype=np.int64)
 
     def update(self, nodes: Int64Array, counts: Int64Array) -> None:
-        """Give nodes other counts."""
+        """Change the counts of nodes."""
         _check_lengths(nodes, counts)
         if len(nodes) and not (nodes.min() > TOP and nodes.max() <= len(self)):
             raise SkewlessError(f"nodes {nodes} are not all in this tree of {len(self)}: pass what insert returned")
@@ -104,7 +104,7 @@ def _before(nodes: Int64Array, a: int, b: int) -> bool:
 
 @lean_kernel
 def _attach(nodes: Int64Array, node: int) -> None:
-    """Hang `node` where its priority belongs, and split what hung there between its two sides."""
+    """Insert `node` at the height of its priority, and divide the subtree that was there between its two sides."""
     above, side = TOP, RIGHT
     at = nodes[above, side]
     while at != TOP and nodes[at, PRIORITY] > nodes[node, PRIORITY]:
@@ -127,7 +127,7 @@ def _attach(nodes: Int64Array, node: int) -> None:
 
 @lean_kernel
 def _detach(nodes: Int64Array, node: int) -> None:
-    """Take `node` out and merge its two sides in its place."""
+    """Remove `node`, and merge its two sides in its place."""
     above, side = TOP, RIGHT
     while nodes[above, side] != node:
         above = nodes[above, side]
@@ -165,7 +165,7 @@ def full(nodes: Int64Array) -> bool:
 
 @lean_kernel
 def update(nodes: Int64Array, node: int, count: int) -> None:
-    """Give one node another count."""
+    """Change the count of one node."""
     _detach(nodes, node)
     nodes[node, COUNT] = count
     _attach(nodes, node)

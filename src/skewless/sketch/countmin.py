@@ -13,11 +13,11 @@ from skewless.sketch.base import Sketch, with_share
 from skewless.sketch.keys import as_keys, key_hash
 from skewless.sketch.open_addressing import HELD, KEY, find
 
-MANY = int(np.iinfo(np.int64).max)  # more keys than the counters can tell
+MANY = int(np.iinfo(np.int64).max)  # stands for more keys than the counters can tell
 
 
 class CountMin(Sketch):
-    """Estimates counts from `depth` rows of `width` counters, each key adding to one counter a row.
+    """Estimates counts from `depth` rows of `width` counters; each key adds to one counter per row.
 
     The estimate is the smallest of a key's counters. Only counters that stand below the new estimate are raised
     (conservative update), which keeps the bound and lowers the usual error.
@@ -28,10 +28,10 @@ class CountMin(Sketch):
     Parameters
     ----------
     epsilon, delta
-        The bound above.
+        The bounds on the error, as above.
     candidates
         How many keys are remembered by name, for `heavy`: a key with at least 1 / candidates of the tuples is always
-        among them. Up to four times as many are kept, and more where the error makes more than `candidates` keys look
+        among them. Up to four times as many are kept, and more if the error makes more than `candidates` keys look
         heavy.
 
     Examples
@@ -83,7 +83,7 @@ class CountMin(Sketch):
     def heavy(self, share: float) -> tuple[Int64Array, Int64Array]:
         """Keys whose estimate is at least `share` of the tuples, and the estimates, highest first.
 
-        For a share of 1 / candidates or more, every key that has it is there; for less, some may be missing.
+        For a share of 1 / candidates or more, every such key is included; for less, some may be missing.
         """
         keys = self._names[self._names[:, HELD] != 0, KEY]
         return with_share(keys, self.estimate(keys), share, self._total)
@@ -102,7 +102,7 @@ class CountMin(Sketch):
 
 
 def new_cells(epsilon: float, delta: float) -> Int64Array:
-    """Counters enough for the bound (epsilon, delta), all zero."""
+    """Enough counters for the bound (epsilon, delta), all zero."""
     for name, value in (("epsilon", epsilon), ("delta", delta)):
         if not 0 < value < 1:
             raise SkewlessError(f"{name} is {value}; give a number between 0 and 1, such as 0.01")
@@ -145,7 +145,7 @@ def cells_clear(cells: Int64Array) -> None:
 
 @lean_kernel
 def cells_distinct(cells: Int64Array) -> int:
-    """About how many keys were counted: linear counting on the zeros of one row; MANY where none is left."""
+    """About how many keys were counted, by linear counting on the zeros of one row; MANY if no zero is left."""
     width = cells.shape[1]
     zeros = 0
     for i in range(width):
@@ -166,10 +166,10 @@ def cells_find_all(cells: Int64Array, keys: Int64Array, out: Int64Array) -> None
 def _add(
     cells: Int64Array, names: Int64Array, named: int, keys: Int64Array, seen: int, candidates: int
 ) -> tuple[int, int]:
-    """Count while there is room for another name: how many tuples were counted, and how many names there are.
+    """Count while there is room for another name, and return how many tuples were counted and how many names there are.
 
-    A key is named when it has 1 / candidates of all tuples so far. One that has so much at the end had it at its last
-    tuple, with as many tuples of no more.
+    A key is named when it has 1 / candidates of all tuples so far. A key that has this share at the end also had it at
+    its last tuple, when its count was the same and the total was no higher.
     """
     for i in range(len(keys)):
         if 2 * (named + 1) > len(names):

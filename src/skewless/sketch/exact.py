@@ -31,7 +31,7 @@ class ExactCounts(Tumbling):
     Parameters
     ----------
     window
-        Tuples in a tumbling window: after so many, counting starts anew. None counts for ever.
+        Tuples in a tumbling window, after which counting starts again. None counts for ever.
 
     Examples
     --------

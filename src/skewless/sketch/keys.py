@@ -1,4 +1,4 @@
-"""Keys as the sketches take them, and the hash by which they find a key's place."""
+"""Keys in the form that sketches take, and the hash by which a sketch finds the entry of a key."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from skewless.core.kernel import inner
 
 
 def as_keys(keys: npt.ArrayLike) -> Int64Array:
-    """Keys as the kernels want them: longs in one row, side by side.
+    """Keys in the form that kernels take: longs in a flat array, side by side in memory.
 
     >>> as_keys([1, 2])
     array([1, 2])

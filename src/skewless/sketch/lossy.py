@@ -20,14 +20,14 @@ class LossyCounts(Sketch):
     """Counts keys in logarithmic memory, never above the truth and never more than `epsilon` of the stream below it.
 
     The stream is cut into buckets of `width = ceil(1 / epsilon)` tuples. A key enters with the count 1 and, as its
-    possible error, the number of closed buckets: had it come before, it may have been evicted once in each. When bucket
+    possible error, the number of closed buckets: if it came before, it may have been evicted once in each. When bucket
     b closes, every key with count + error <= b is evicted. After N tuples, in B = ceil(N / width) buckets:
 
     - an estimate is at most the true count, and at least the true count - epsilon N;
     - for `share` > epsilon, `heavy(share)` has every key of true count >= share N, and none of true count below
-      (share - epsilon) N: it returns the counts >= (share - epsilon) N. Asked for less, it gives all keys in memory;
+      (share - epsilon) N: it returns the counts >= (share - epsilon) N. For a lower share, all keys in memory;
     - at most width (1/1 + 1/2 + ... + 1/B) keys are in memory: the paper's (1/epsilon) log(epsilon N)
-      before it takes the harmonic sum for a logarithm.
+      before it replaces the harmonic sum by a logarithm.
 
     Parameters
     ----------
@@ -104,7 +104,7 @@ class LossyCounts(Sketch):
 def _count(
     keys: Int64Array, table: Int64Array, spare: Int64Array, entries: int, total: int, width: int
 ) -> tuple[int, int, bool]:
-    """Count while there is room: how many tuples were, how many keys are held, and whether it is `spare` that does."""
+    """Count while there is room; return the tuples counted, the keys held, and whether `spare` now holds them."""
     swapped = False
     closed = total // width
     left = width - total % width  # tuples until the bucket closes
@@ -129,7 +129,7 @@ def _count(
 
 @lean_kernel
 def _survivors(table: Int64Array, spare: Int64Array, closed: int) -> int:
-    """Copy into `spare` the keys that outlive bucket `closed`, and say how many they are."""
+    """Copy the keys that survive bucket `closed` into `spare`, and return how many there are."""
     for row in range(len(spare)):
         spare[row, COUNT] = 0
     entries = 0

@@ -1,8 +1,8 @@
-"""Open addressing in one int64 array: a hash table with whatever columns its user wants.
+"""Open addressing in one int64 array: a hash table with any columns that the caller needs.
 
-A table has a power of two of rows and is at most half full. Column `KEY` holds the key and column `HELD` anything but 0
-in a row that is taken; further columns are the caller's. For plain counts that are forgotten window by window, `table`
-needs less memory and is emptied faster.
+The number of entries is a power of two, and at most half of them are taken. Column `KEY` holds the key, and column
+`HELD` is not 0 in an entry that is taken; further columns belong to the caller. For plain counts that are forgotten
+window by window, `table` needs less memory and is emptied faster.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ SMALLEST = 16
 
 @inner
 def find(table: Int64Array, key: int) -> int:
-    """The row that holds `key`, or the free row where it belongs."""
+    """The entry that holds `key`, or the free entry where it belongs."""
     mask = len(table) - 1
     row = key_hash(key) & mask
     while table[row, HELD] != 0 and table[row, KEY] != key:
@@ -28,7 +28,7 @@ def find(table: Int64Array, key: int) -> int:
 
 
 def grown(table: Int64Array) -> Int64Array:
-    """The same rows in a table of twice the size."""
+    """The same entries in a table of twice the size."""
     bigger = np.zeros((2 * len(table), table.shape[1]), np.int64)
     _move(table, bigger)
     return bigger

@@ -1,4 +1,4 @@
-"""A sliding window over any sketch, from a few tumbling ones built staggered."""
+"""A sliding window over any sketch, made of a few sketches that start one after the other."""
 
 from __future__ import annotations
 
@@ -15,19 +15,20 @@ from skewless.sketch.lossy import LossyCounts
 class SlidingCounts(Sketch):
     """Counts the recent keys only: always the last W to (1 + 1/(counters - 1)) W tuples.
 
-    A sketch cannot forget single tuples, but it can be dropped whole. A new one starts every W/(counters - 1) tuples,
-    all are fed, and the oldest answers. When it has been built for W + W/(counters - 1) tuples it is dropped for the
-    next, which by then holds W. More counters come closer to a true sliding window and cost as much more time and
-    memory. Until W tuples have come, the answer is over all of them.
+    A sketch cannot forget single tuples, but it can be dropped as a whole. A new sketch starts every W/(counters - 1)
+    tuples, all sketches count every tuple, and the oldest one answers. When it has counted W + W/(counters - 1) tuples
+    it is dropped, and the next one, which then holds W tuples, takes its place. More counters come closer to a true
+    sliding window, but cost more time and memory in proportion. Until W tuples have come, the answer covers all of
+    them.
 
     Parameters
     ----------
     window
         W, in tuples.
     counters
-        How many sketches are built at once, at least 2; with the paper's 3 the oldest holds W to 1.5 W tuples.
+        How many sketches are built at once, at least 2; with the paper's 3, the oldest holds W to 1.5 W tuples.
     make
-        Gives an empty sketch, such as `lambda: LossyCounts(0.01)`.
+        A function that returns an empty sketch, such as `lambda: LossyCounts(0.01)`.
 
     Examples
     --------
@@ -59,11 +60,11 @@ class SlidingCounts(Sketch):
 
     @property
     def total(self) -> int:
-        """Tuples in the sketch that answers."""
+        """Tuples in the sketch that answers now."""
         return self._building[0].total
 
     def add(self, keys: Int64Array) -> None:
-        """Count these tuples, and forget as many old ones."""
+        """Count these tuples, and forget the old ones."""
         keys = as_keys(keys)
         while len(keys):
             piece, keys = keys[: self._next_start() - self._seen], keys[self._next_start() - self._seen :]

@@ -29,7 +29,7 @@ from skewless.sketch.tumbling import Tumbling
 
 MODES = ("exact", "countmin", "switch")
 
-# What `meta` holds after the table's own.
+# What `meta` holds after the numbers of the table.
 SKETCHING = META  # 1 while the count-min is in use
 SWITCH_AT = META + 1  # keys in a window from which the next one is sketched
 STATE = META + 2
@@ -44,7 +44,7 @@ class CountState(NamedTuple):
 
 
 class SwitchCounts(Tumbling):
-    """Counts keys over a tumbling window, choosing the structure from the window before.
+    """Counts keys over a tumbling window, with the structure that suits the window before.
 
     A hash table is exact, but with many keys it leaves the cache and every tuple waits for memory; a count-min sketch
     costs the same however many keys there are. Each window is counted by what would have suited the last one.
@@ -52,9 +52,9 @@ class SwitchCounts(Tumbling):
     Error: none in a window counted exactly; CountMin's in the others. Memory: the table for the keys of the largest
     window counted exactly, and the sketch.
 
-    A window counted exactly knows its number of keys; a sketched one estimates it from the counters of one row that
-    are still zero. With more than about width x ln(width) keys, none is, and the next window is sketched too, whatever
-    `switch_at` says.
+    A window that is counted exactly knows its number of keys; a sketched one estimates it from the counters of one row
+    that are still zero. With more than about width x ln(width) keys no counter is zero, and the next window is sketched
+    too, whatever `switch_at` says.
 
     Parameters
     ----------
@@ -63,7 +63,7 @@ class SwitchCounts(Tumbling):
     epsilon, delta
         CountMin's bound.
     switch_at
-        Distinct keys in a window from which the next one is sketched; with fewer it is counted exactly.
+        Distinct keys in a window from which the next one is sketched; with fewer keys it is counted exactly.
     mode
         "switch", or "exact" or "countmin" to stay with one of them.
 
@@ -99,7 +99,7 @@ class SwitchCounts(Tumbling):
         meta = np.zeros(STATE, dtype=np.int64)
         meta[WINDOW] = 1
         meta[SKETCHING] = mode == "countmin"
-        # Out of reach on either side, the threshold never makes it switch.
+        # A threshold that is out of reach never makes it switch.
         meta[SWITCH_AT] = {"exact": np.iinfo(np.int64).max, "countmin": -1, "switch": switch_at}[mode]
         self.state = CountState(new_table(SMALLEST), new_cells(epsilon, delta), meta)
 
@@ -121,7 +121,7 @@ class SwitchCounts(Tumbling):
     def heavy(self, share: float) -> tuple[Int64Array, Int64Array]:
         """Keys with at least `share` of the current window, while it is counted exactly.
 
-        A sketched window has no names to give: ask `estimate`, or keep them with `CountMin`.
+        A sketched window does not know its keys: use `estimate`, or `CountMin`, which remembers the heavy ones.
         """
         if self.sketching:
             raise SkewlessError("this window is sketched and has no list of keys; use CountMin, or mode='exact'")

@@ -1,8 +1,8 @@
-"""A hash table of counts in one flat array, emptied in no time: the store behind the exact counts.
+"""A hash table of counts in one flat array, which is emptied at no cost: the store behind the exact counts.
 
-An entry is two longs side by side, so that a look-up costs one cache line: the key, and its count with the number of
-the window it belongs to. An entry of an older window counts as empty, so starting a window costs nothing. Tables of
-other things than the counts of a window are made from `slots`.
+An entry is two longs side by side, so that a look-up costs one cache line: the key, and its count together with the
+number of the window it belongs to. An entry of an older window counts as empty, so starting a window costs nothing. For
+tables of anything else than the counts of a window there is `open_addressing`.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from skewless.sketch.keys import key_hash
 SMALLEST = 1 << 10
 COUNT_BITS = 40
 COUNT_MASK = (1 << COUNT_BITS) - 1
-WINDOWS = 1 << (63 - COUNT_BITS)  # window numbers before they start anew
+WINDOWS = 1 << (63 - COUNT_BITS)  # window numbers, before they start again
 
 # What `meta` holds.
 WINDOW = 0  # the current window's number, from 1
@@ -65,7 +65,7 @@ def table_next_window(table: Int64Array, meta: Int64Array) -> None:
 
 @lean_kernel
 def table_find_all(table: Int64Array, meta: Int64Array, keys: Int64Array, out: Int64Array) -> None:
-    """The count of each of `keys`, 0 where it is not there."""
+    """The count of each of `keys`, 0 for a key that is not there."""
     mask = table.shape[0] - 1
     window = meta[WINDOW]
     for j in range(keys.shape[0]):

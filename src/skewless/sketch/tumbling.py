@@ -1,4 +1,4 @@
-"""Counting in tumbling windows: after so many tuples it starts anew."""
+"""Counts in tumbling windows: after `window` tuples, counting starts again."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from skewless.sketch.keys import as_keys
 
 
 class Tumbling(Sketch):
-    """Cuts a stream into windows of `window` tuples (None: one without end) and counts the current one.
+    """Cuts a stream into windows of `window` tuples (None: one window without end) and counts the current one.
 
-    A full window stands until the next tuple comes. What counts the tuples may run out of room, and is then grown.
+    A full window stays until the next tuple comes. If there is no room for more keys, `grow` makes it.
     """
 
     def __init__(self, window: int | None) -> None:
@@ -53,7 +53,7 @@ class Tumbling(Sketch):
 
     @abstractmethod
     def _count(self, keys: Int64Array) -> int:
-        """Count these tuples of one window while there is room; the answer is how many were counted."""
+        """Count these tuples of one window while there is room, and return how many were counted."""
 
     @abstractmethod
     def _next_window(self) -> None:

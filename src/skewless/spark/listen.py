@@ -1,4 +1,4 @@
-"""What queries observed, handed to whoever asked for it by name.
+"""What Spark tells of running queries, handed to the loops of their streams.
 
 One listener serves all streams of a session: Spark copies every report of progress to Python for each listener there
 is, one after the other, and waits for all of them when it stops.
@@ -6,10 +6,16 @@ is, one after the other, and waits for all of them when it stops.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import logging
+import threading
+from collections import OrderedDict
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from queue import Empty, SimpleQueue
+from typing import Any, Generic, TypeVar
 from weakref import WeakKeyDictionary
 
-from pyspark.sql import Row, SparkSession
+from pyspark.sql import SparkSession
 from pyspark.sql.streaming.listener import (
     QueryIdleEvent,
     QueryProgressEvent,
@@ -19,29 +25,150 @@ from pyspark.sql.streaming.listener import (
     StreamingQueryProgress,
 )
 
+from skewless.control.loop import Loop
+from skewless.spark.observe import observed, stream_of
+
+log = logging.getLogger("skewless")
+
+T = TypeVar("T")
+KEPT = 256
+"""The streams that are known though they do not run: so that one that is started again goes on learning."""
+
+
+@dataclass
+class Running:
+    """A run of a query, as far as Spark has told.
+
+    Parameters
+    ----------
+    run
+        The id of the run.
+    progress
+        Its last report; None before the first.
+    loops
+        The loops of the streams in it.
+    over
+        Whether it has ended.
+    """
+
+    run: str
+    progress: StreamingQueryProgress | None = None
+    loops: list[Loop] = field(default_factory=list)
+    over: bool = False
+
+
+_changed = threading.Condition()
+_streams: OrderedDict[str, Loop] = OrderedDict()  # by identity, those that ran last at the end
+_runs: OrderedDict[str, Running] = OrderedDict()  # those that are over too, for who watches them
+_reports: list[Reports[Any]] = []
 _listeners: WeakKeyDictionary[SparkSession, Listener]
 
 
-def listen(spark: SparkSession, name: str, take: Callable[[Row, StreamingQueryProgress], None]) -> None:
-    """Call `take` with every observation of that name that a query of the session makes, and its progress."""
-    if spark not in _listeners:
-        _listeners[spark] = Listener()
-        spark.streams.addListener(_listeners[spark])
-    _listeners[spark].takers[name] = take
+def register(spark: SparkSession, stream: str, loop: Loop) -> None:
+    """Have a loop hear of every micro-batch that observes this stream."""
+    listen(spark)
+    with _changed:
+        _streams[stream] = loop
+        idle = [name for name, each in _streams.items() if each.run is None]
+        for name in idle[: max(0, len(idle) - KEPT)]:
+            del _streams[name]
+
+
+def listen(spark: SparkSession) -> None:
+    """Hear of the queries of a session."""
+    with _changed:
+        if spark not in _listeners:
+            _listeners[spark] = Listener()
+            spark.streams.addListener(_listeners[spark])
+
+
+def running(run: str) -> Running:
+    """What is known of a run; it changes with what Spark tells."""
+    with _changed:
+        if run not in _runs:
+            _runs[run] = Running(run)
+            over = [each.run for each in _runs.values() if each.over]
+            for each in over[: max(0, len(over) - KEPT)]:
+                del _runs[each]
+        return _runs[run]
+
+
+def wait_until(ready: Callable[[], bool], timeout: float) -> bool:
+    """Wait until reports have made something true; false if that took longer than `timeout` seconds."""
+    with _changed:
+        return _changed.wait_for(ready, timeout)
+
+
+class Reports(Generic[T]):
+    """Queues what is to be known of every report, for the main thread: it alone can be interrupted.
+
+    Parameters
+    ----------
+    spark
+        The session whose queries are listened to.
+    look
+        What is to be known of a run when a micro-batch of it is done, and the loops have learned from it.
+    """
+
+    def __init__(self, spark: SparkSession, look: Callable[[Running], T]) -> None:
+        self._spark, self._look = spark, look
+        self._queue: SimpleQueue[tuple[str, T | None]] = SimpleQueue()
+
+    def __enter__(self) -> Reports[T]:
+        """Begin to queue."""
+        listen(self._spark)
+        with _changed:
+            _reports.append(self)
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        """Queue no more."""
+        with _changed:
+            _reports.remove(self)
+
+    def of(self, run: str) -> Iterator[T]:
+        """What was known after each micro-batch of a run, until it is over."""
+        while True:
+            try:
+                whose, known = self._queue.get(timeout=0.5)  # an endless wait could not be interrupted
+            except Empty:
+                continue
+            if whose == run and known is None:
+                return
+            if whose == run and known is not None:
+                yield known
+
+    def take(self, run: Running) -> None:
+        """A micro-batch is done, or the run is over."""
+        self._queue.put((run.run, None if run.over else self._look(run)))
 
 
 class Listener(StreamingQueryListener):
-    """Knows who wants which observation."""
-
-    def __init__(self) -> None:
-        self.takers: dict[str, Callable[[Row, StreamingQueryProgress], None]] = {}
+    """Hands reports to the loops of the streams that they observe."""
 
     def onQueryProgress(self, event: QueryProgressEvent) -> None:  # noqa: N802 - Spark's name
         """A micro-batch is done."""
-        observed = event.progress.observedMetrics
-        for name, take in list(self.takers.items()):  # in the order in which they were asked for
-            if name in observed:
-                take(observed[name], event.progress)
+        progress = event.progress
+        run = running(str(progress.runId))
+        with _changed:
+            there = {stream_of(name) for name in progress.observedMetrics}
+            loops = [(stream, _streams[stream]) for stream in list(_streams) if stream in there]
+        for stream, loop in loops:
+            seen = observed(progress, stream)
+            if seen is not None and loop.hear(seen) and loop not in run.loops:
+                run.loops.append(loop)
+        self._tell(run, progress)
+
+    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
+        """A run is over: its streams are free for another one."""
+        run = running(str(event.runId))
+        with _changed:
+            run.over = True
+            for stream, loop in list(_streams.items()):
+                if loop.run == run.run:
+                    _streams.move_to_end(stream)
+                loop.end(run.run)
+        self._tell(run, run.progress)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
         """Nothing was observed yet."""
@@ -49,8 +176,14 @@ class Listener(StreamingQueryListener):
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
         """Nothing was observed."""
 
-    def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
-        """What was observed stays with those who took it."""
+    @staticmethod
+    def _tell(run: Running, progress: StreamingQueryProgress | None) -> None:
+        with _changed:
+            run.progress = progress
+            _changed.notify_all()
+            reports = list(_reports)
+        for each in reports:
+            each.take(run)
 
 
 _listeners = WeakKeyDictionary()

@@ -1,56 +1,79 @@
-"""The loop of a keyed stream: what a micro-batch observed becomes the policy of the next.
+"""Measure: what a micro-batch observes of itself, in the same job, in the JVM; and what the driver reads from it.
 
-Measure: `observe` counts the rows and the most frequent keys in the job itself, in the JVM. Analyse and plan: a
-listener on the driver hands them to the splitter. Activate: the new policy replaces the file that every micro-batch
-reads. Spark tells of a batch when the next has begun, and does not wait for the listener, so a policy is in force two
-batches after what it is about, or later where batches take less time than planning. A restarted driver learns anew.
+An observation bears the identity of its stream: `skewless-1f3a keys` counts the most frequent keys of stream 1f3a,
+`skewless-1f3a sent` what its tasks sent, and `skewless-1f3a loads` the rows of each worker.
 """
 
 from __future__ import annotations
 
-import logging
-import threading
+from datetime import datetime
 
 import numpy as np
 from pyspark.sql import Column, DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import StreamingQueryProgress
 
+from skewless.control.loop import Observed
 from skewless.core.counts import Counts
 from skewless.core.hashing import SEED
-from skewless.core.policy import Policy
-from skewless.spark.policy_file import PolicyFile
-from skewless.spark.route import KEY
-from skewless.split import Splitter
-
-log = logging.getLogger("skewless")
+from skewless.spark.route import KEY, WORKER
 
 SAMPLE = 8
-"""Of so many rows of a stream one goes into the sketch of its keys, which costs more than all else that is observed."""
+"""One row in so many of a stream goes into the sketch of its keys, which costs more than all else that is observed."""
 _SAMPLED = "__skewless_sampled"
 
 
-def keys_to_watch(workers: int) -> int:
-    """How many of the most frequent keys are told apart: more than can be hot, within reason."""
-    return min(1024, max(64, 8 * workers))
-
-
-def observed(workers: int, key: str = KEY, sample: int = 1) -> list[Column]:
-    """What to observe: how many rows there are, and the most frequent values of `key`, one of so many rows' key."""
-    most = keys_to_watch(workers)
-    top = F.expr(f"approx_top_k({key}, {most}, {16 * most})")
-    return [F.count(F.lit(1)).alias("rows"), top.alias("top"), F.lit(sample).alias("sample")]
-
-
-def measured(df: DataFrame, name: str, workers: int) -> DataFrame:
-    """Rows of a stream that have their `KEY`, observed under a name."""
+def with_keys_observed(df: DataFrame, stream: str, workers: int) -> DataFrame:
+    """The rows of a stream that have their `KEY`, with their most frequent keys observed."""
     # A key that is left out is null, which the sketch counts apart and fast.
     sampled = df.withColumn(_SAMPLED, F.when(F.rand(SEED) < 1 / SAMPLE, F.col(KEY)))
-    return sampled.observe(name, *observed(workers, _SAMPLED, SAMPLE)).drop(_SAMPLED)
+    return sampled.observe(_name(stream, "keys"), *_top(workers, _SAMPLED, SAMPLE)).drop(_SAMPLED)
+
+
+def with_loads_observed(df: DataFrame, stream: str, workers: int) -> DataFrame:
+    """The rows of a stream that have their `WORKER`, with the rows of each worker observed."""
+    # With as many bins as there are workers, each has one of its own, and the counts are exact.
+    bins = F.histogram_numeric(F.col(WORKER).cast("double"), F.lit(max(2, workers)))
+    return df.observe(_name(stream, "loads"), F.count(F.lit(1)).alias("rows"), bins.alias("bins"))
+
+
+def with_sent_observed(lines: DataFrame, stream: str) -> DataFrame:
+    """The lines that a stream's tasks send, with the version they went by and the tasks' notes observed."""
+    notes = [F.max("control").alias("control"), F.collect_list("note").alias("notes")]
+    return lines.observe(_name(stream, "sent"), *notes).drop("note")
+
+
+def with_rows_observed(df: DataFrame, stream: str) -> DataFrame:
+    """The rows of a stream that Spark's own operators aggregate, counted."""
+    return df.observe(_name(stream, "rows"), F.count(F.lit(1)).alias("rows"))
+
+
+def observed(progress: StreamingQueryProgress, stream: str) -> Observed | None:
+    """What a micro-batch observed of a stream; None if it had no rows."""
+    found = {kind: progress.observedMetrics.get(_name(stream, kind)) for kind in ("keys", "sent", "loads", "rows")}
+    keys, sent, loads, _rows = found.values()
+    if not any(each is not None and (each["rows"] if each is not sent else each["notes"]) for each in found.values()):
+        return None
+    return Observed(
+        str(progress.id),
+        str(progress.runId),
+        progress.batchId,
+        counts_of(keys) if keys is not None else None,
+        {round(bin_["x"]): round(bin_["y"]) for bin_ in loads["bins"]} if loads is not None else None,
+        sent["control"] if sent is not None else None,
+        tuple(tuple(note) for note in sent["notes"]) if sent is not None else (),
+        _watermark(progress),
+    )
+
+
+def stream_of(name: str) -> str | None:
+    """The identity of the stream whose observation this is; None if it is somebody else's."""
+    prefix, _, kind = name.partition(" ")
+    return prefix.removeprefix("skewless-") if prefix.startswith("skewless-") and kind else None
 
 
 def exact_counts(rows: DataFrame) -> Counts | None:
-    """Every key of rows that have their `KEY`, counted; None without rows."""
+    """Every key of batch rows that have their `KEY`, counted; None without rows."""
     counted = rows.groupBy(KEY).count().toArrow()
     if not counted.num_rows:
         return None
@@ -58,65 +81,33 @@ def exact_counts(rows: DataFrame) -> Counts | None:
     return Counts(keys, counts, int(counts.sum()))
 
 
+def top_counts(rows: DataFrame, workers: int) -> Counts | None:
+    """The most frequent keys of batch rows that have their `KEY`, in one pass; None without rows."""
+    return counts_of(rows.agg(*_top(workers, KEY, 1)).collect()[0])
+
+
 def counts_of(row: Row) -> Counts | None:
-    """The seen in what `observed` gave; None for a batch without rows."""
+    """The counts in what was observed of keys; None without rows."""
     if not row["rows"]:
         return None
     top = [(item["item"], item["count"]) for item in row["top"] if item["item"] is not None]
     keys = np.array([key for key, _ in top], dtype=np.int64)
     # The sketch counts too high where it is unsure, though never by much.
     counts = np.array([count for _, count in top], dtype=np.int64) * row["sample"]
-    total = max(int(row["rows"]), int(counts.sum()))
-    return Counts(keys, counts, total)
+    return Counts(keys, counts, max(int(row["rows"]), int(counts.sum())))
 
 
-class Loop:
-    """Learns from every micro-batch of a stream and writes the next policy.
+def _top(workers: int, key: str, sample: int) -> list[Column]:
+    """How many rows there are, and the most frequent values of `key`: more of them than can be hot, within reason."""
+    most = min(1024, max(64, 8 * workers))
+    top = F.expr(f"approx_top_k({key}, {most}, {16 * most})")
+    return [F.count(F.lit(1)).alias("rows"), top.alias("top"), F.lit(sample).alias("sample")]
 
-    A learner that raises never fails the query: that is logged once, and the last policy stays.
 
-    Parameters
-    ----------
-    name
-        Of the stream: its observations bear it.
-    splitter
-        Plans the policies.
-    file
-        Where they go.
-    """
+def _name(stream: str, kind: str) -> str:
+    return f"skewless-{stream} {kind}"
 
-    def __init__(self, name: str, splitter: Splitter, file: PolicyFile) -> None:
-        self.name, self.splitter, self.file = name, splitter, file
-        self.policy: Policy = Policy.of(splitter.workers)
-        self.batches = 0
-        self._learned = threading.Condition()
-        self._failed = False
-        file.write(self.policy)
 
-    def measure(self, df: DataFrame) -> DataFrame:
-        """The same rows, observed."""
-        return measured(df, self.name, self.splitter.workers)
-
-    def learn(self, seen: Counts) -> None:
-        """Plan for what was observed and make it the policy."""
-        try:
-            self.policy = self.splitter.plan(seen)
-            self.file.write(self.policy)
-        except Exception:  # whatever it is, the query must go on
-            if not self._failed:
-                log.exception("stream %s: no new routing policy; the last one stays", self.name)
-            self._failed = True
-        with self._learned:
-            self.batches += 1
-            self._learned.notify_all()
-
-    def wait_until(self, batches: int, timeout: float) -> bool:
-        """Wait until so many micro-batches were learned from; false if that took longer than `timeout` seconds."""
-        with self._learned:
-            return self._learned.wait_for(lambda: self.batches >= batches, timeout)
-
-    def take(self, row: Row, _progress: StreamingQueryProgress) -> None:
-        """Learn from what a micro-batch observed."""
-        seen = counts_of(row)
-        if seen is not None:
-            self.learn(seen)
+def _watermark(progress: StreamingQueryProgress) -> int | None:
+    text = progress.eventTime.get("watermark")
+    return int(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1e6) if text else None

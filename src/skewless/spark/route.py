@@ -18,6 +18,7 @@ KEY = "__skewless_key"  # the hash of a row's key columns
 WORKER = "__skewless_worker"
 LANES = "__skewless_lanes"
 POLICY_KEY = "__skewless_policy_key"
+CONTROL = "__skewless_control"
 MOST_BITS = 12
 """By which a hot key is found in an expression: longer tables make the plan larger than a join is slow."""
 
@@ -27,6 +28,24 @@ def column(df: DataFrame, name: str) -> Column:
     if name not in df.columns:
         raise SkewlessError(f"no column {name!r}; there are {', '.join(df.columns)}")
     return df["`" + name.replace("`", "``") + "`"]
+
+
+def delay_of(df: DataFrame, time: str) -> int | None:
+    """The delay of the watermark that a stream's column of time has, in milliseconds; None if it has none."""
+    delay = df.schema[time].metadata.get("spark.watermarkDelayMs") if df.isStreaming else None
+    return None if delay is None else int(delay)
+
+
+def with_control(df: DataFrame, uri: str | None) -> DataFrame:
+    """Add the control of the micro-batch as a last column, from the file at this URI; 0 without one.
+
+    Every micro-batch reads the file anew, so that all its rows have the same. Rows for which there is nothing to read
+    have none, which whoever reads them refuses: a join that dropped them would lose them.
+    """
+    if uri is None:
+        return df.withColumn(CONTROL, F.lit(0).cast("long"))
+    file = df.sparkSession.read.schema("control long").json(uri).select(F.col("control").alias(CONTROL))
+    return df.join(F.broadcast(file), F.lit(True), "left")
 
 
 def with_key(df: DataFrame, keys: Sequence[str]) -> DataFrame:

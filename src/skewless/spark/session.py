@@ -26,16 +26,14 @@ SETTINGS = {
     CHANGELOG: "true",
     ARROW_ROWS: "100000",
     ARROW_BYTES: NO_LIMIT,  # any other value, the default too, has Spark add up the size of a batch after every row
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
 }
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
     """Add skewless's settings to a session that is being built; call it first, so that your own settings win.
 
-    State goes to RocksDB and is checkpointed as a log of changes, rows go to Python 100,000 at a time whatever their
-    size, and the web page and the progress bar are off.
+    State goes to RocksDB and is checkpointed as a log of changes, and rows go to Python 100,000 at a time, whatever
+    their size. Spark's web page and progress bar stay as they are.
     """
     for name, value in SETTINGS.items():
         builder = builder.config(name, value)
@@ -43,7 +41,7 @@ def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
 
 
 def session(cores: int | None = None, *, memory: str = "2g", **settings: str) -> SparkSession:
-    """A quiet local session with as many workers as there are cores.
+    """A quiet local session with as many workers as there are cores: without Spark's web page and progress bar.
 
     Parameters
     ----------
@@ -62,6 +60,8 @@ def session(cores: int | None = None, *, memory: str = "2g", **settings: str) ->
     builder = configure(SparkSession.Builder().appName("skewless").master(f"local[{cores}]"))
     builder = builder.config("spark.driver.memory", memory).config("spark.sql.shuffle.partitions", str(cores))
     builder = builder.config(MANAGER, FILE_SYSTEM)
+    for quiet in ("spark.ui.enabled", "spark.ui.showConsoleProgress"):
+        builder = builder.config(quiet, "false")
     for name, value in settings.items():
         builder = builder.config(name if "." in name else name.replace("_", "."), value)
     spark = builder.getOrCreate()

@@ -1,4 +1,4 @@
-"""The state of an owner inside Spark: its blobs, its timer, and the check that it is where it was."""
+"""The state of a worker inside Spark: its blobs and its timer, and what Spark knows of the task."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pyspark.sql.streaming.stateful_processor import StatefulProcessorHandle
 
 from skewless.core.errors import SkewlessError
 from skewless.core.store import Store
+from skewless.core.turn import Turn
 
 _TIMER = "timer"
 
@@ -17,11 +18,16 @@ class StateStore(Store):
     Parameters
     ----------
     handle
-        Of the stateful processor.
+        The handle of the stateful processor.
     """
 
     def __init__(self, handle: StatefulProcessorHandle) -> None:
         self._map = handle.getMapState("owner", "name string", "data binary")
+
+    @property
+    def empty(self) -> bool:
+        """Whether there is no blob at all."""
+        return not self._map.exists()
 
     def get(self, name: str) -> bytes | None:
         """The blob, or None."""
@@ -49,22 +55,21 @@ def set_timer(handle: StatefulProcessorHandle, store: Store, at: int | None) -> 
         store.put(_TIMER, str(wanted).encode())
 
 
-def partition_of(owners: tuple[int, ...], value: int) -> int:
-    """The partition of state of an owner; refused where Spark has it on another than the checkpoint was made with."""
-    context = TaskContext.get()
-    assert context is not None  # this runs in a task
-    at = context.partitionId()
-    if at >= len(owners) or owners[at] != value:
+def turn_of(owners: tuple[int, ...], value: int) -> Turn:
+    """The turn of a worker; refused where Spark has it on another partition than the checkpoint was made with."""
+    turn = this_turn()
+    if turn.worker >= len(owners) or owners[turn.worker] != value:
         raise SkewlessError(
             f"the session has {len(owners)} shuffle partitions, the checkpoint was made with another number; "
             "set spark.sql.shuffle.partitions to what it was then"
         )
-    return at
+    return turn
 
 
-def property_of(name: str) -> str:
-    """What Spark tells every task of a stream: the number of its micro-batch, the id of its query."""
+def this_turn() -> Turn:
+    """The number of the task that runs this, of its micro-batch and of its query, as far as there are such."""
     context = TaskContext.get()
-    value = context.getLocalProperty(name) if context else None
-    assert value is not None  # or this is no task of a stream
-    return value
+    if context is None:
+        return Turn(0)
+    batch, query = (context.getLocalProperty(name) for name in ("streaming.sql.batchId", "sql.streaming.queryId"))
+    return Turn(context.partitionId(), int(batch or 0), query or "")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pyarrow as pa
+from pyspark.errors import ParseException
 from pyspark.sql import types as T
 
 from skewless.core.errors import SkewlessError
@@ -39,6 +40,25 @@ def arrow_type(kind: T.DataType, name: str) -> pa.DataType:
         if type(kind) is spark:
             return arrow
     raise SkewlessError(f"column {name!r} is of type {kind.simpleString()}, which Arrow does not carry; cast it first")
+
+
+def arrow_schema(schema: T.StructType) -> pa.Schema:
+    """The Arrow names and types of columns."""
+    return pa.schema([(field.name, arrow_type(field.dataType, field.name)) for field in schema])
+
+
+def structure(ddl: str | T.StructType) -> T.StructType:
+    """Columns in Spark's words: "user string, visits long"."""
+    if isinstance(ddl, T.StructType):
+        return ddl
+    example = "name columns with their types, such as 'user string, visits long'"
+    try:
+        schema = T.StructType.fromDDL(ddl)
+    except (ParseException, ValueError) as error:
+        raise SkewlessError(f"{ddl!r} is no list of columns ({str(error).splitlines()[0]}); {example}") from error
+    if not isinstance(schema, T.StructType):
+        raise SkewlessError(f"{ddl!r} is one type; {example}")
+    return schema
 
 
 def spark_type(kind: pa.DataType) -> T.DataType:

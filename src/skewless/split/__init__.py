@@ -1,4 +1,4 @@
-"""Key splitting: every algorithm that may send one key to several workers, because partial results merge."""
+"""Key splitting: every algorithm that may send one key to several workers, because partial results can be merged."""
 
 from __future__ import annotations
 
@@ -44,24 +44,24 @@ _CLASSES: dict[str, type[Splitter]] = {
     each.name: each for each in (Hash, Shuffle, TwoChoices, DChoices, WChoices, CAM, CM, DAGreedy, Dalton, Prompt)
 }
 NAMES = tuple(_CLASSES)
-_WINDOW = ("slide", "slides")  # asked of all, though some remember nothing
+_WINDOW = ("slide", "slides")  # accepted by all, though some remember no window
 
 
 def make(name: str, workers: int, **options: Any) -> Splitter:
     """The splitter of that name.
 
-    `slide` and `slides` may be given for any of them; those that keep no window do without.
+    `slide` and `slides` may be given for any of them; those that keep no window ignore them.
 
     >>> make("dalton", workers=8, epsilon=0.05).workers
     8
     >>> make("dolton", workers=8)
     Traceback (most recent call last):
         ...
-    skewless.core.errors.SkewlessError: no strategy 'dolton'; there are hash, shuffle, two-choices, d-choices, w-choices,
-    cam, cm, dagreedy, dalton, prompt
+    skewless.core.errors.SkewlessError: no splitter 'dolton'; there are hash, shuffle, two-choices, d-choices,
+    w-choices, cam, cm, dagreedy, dalton, prompt
     """
     if name not in _CLASSES:
-        raise SkewlessError(f"no strategy {name!r}; there are {', '.join(NAMES)}")
+        raise SkewlessError(f"no splitter {name!r}; there are {', '.join(NAMES)}")
     known = list(inspect.signature(_CLASSES[name].__init__).parameters)[1:]
     options = {option: value for option, value in options.items() if option in known or option not in _WINDOW}
     unknown = [option for option in options if option not in known]

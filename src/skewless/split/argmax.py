@@ -58,7 +58,7 @@ def tree_get(tree: Int64Array, row: Int, arm: Int) -> Float:
 
 @inner
 def tree_best(tree: Int64Array, row: Int) -> Int:
-    """The arm of `row` with the largest value, the lowest such arm."""
+    """The arm of `row` with the largest value; among equal values, the lowest arm."""
     return ARM_MASK - (tree[row, 1] & ARM_MASK)
 
 

@@ -1,4 +1,4 @@
-"""Prompt's allocations: the keys of a batch to blocks (Algorithm 2), a block's keys to buckets (Algorithm 3)."""
+"""Prompt's allocations: the keys of a batch to blocks (Algorithm 2), and a block's keys to buckets (Algorithm 3)."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from skewless.core.kernel import lean_kernel
 
 @dataclass(frozen=True, eq=False)
 class BlockPlan:
-    """Which part of each key goes to which block.
+    """Says which part of each key goes to which block.
 
     Attributes
     ----------
     blocks
-        Blocks there are.
+        The number of blocks.
     keys, counts
         The keys of the batch and their counts, most frequent first.
     which, block, size
-        Fragments: `size[i]` tuples of `keys[which[i]]` go to `block[i]`; the fragments of a key stand together.
+        Fragments: `size[i]` tuples of `keys[which[i]]` go to `block[i]`; the fragments of a key are adjacent.
     """
 
     blocks: int
@@ -52,14 +52,14 @@ class BlockPlan:
 def partition(keys: Int64Array, counts: Int64Array, blocks: int, already: Int64Array | None = None) -> BlockPlan:
     """Divide a batch into blocks of equal size and equal cardinality, splitting few keys (Algorithm 2).
 
-    Keys come most frequent first, or nearly so. Each key of more than the cut-off, N / K tuples, puts that many into
-    the next block in turn; the other keys are dealt out in zig-zag, one to a block. What is left of the large keys
-    fills the block that has their first part, and the rest goes to the fullest block that can hold it. Where none can,
-    it fills the emptiest, and so on: the fewest blocks that there is room for.
+    `keys` come most frequent first, or nearly so. Each key of more than the cut-off, N / K tuples, puts that many into
+    the next block in turn; the other keys are dealt out in zig-zag, one to a block. What is left of a large key fills
+    the block that has its first part, and the rest goes to the fullest block that can hold it. If no block can hold it,
+    it fills the emptiest block, and so on, so that the rest goes to as few blocks as possible.
 
-    The dealing goes on at the block where the large keys ended, so that the numbers of keys differ by one at most. With
-    fewer keys than blocks the cut-off is the size of a block: N / K would leave every key whole. Where `already` tells
-    of tuples that are in the blocks anyway, the large keys are split so as to even those out too.
+    The dealing continues at the block where the large keys ended, so that the numbers of keys differ by at most one.
+    With fewer keys than blocks the cut-off is the size of a block, because N / K would leave every key whole. `already`
+    has the tuples that are in the blocks in any case; the large keys are split so that these are balanced too.
 
     >>> plan = partition(np.array([7, 8, 9]), np.array([6, 3, 3]), 2)
     >>> plan.sizes, plan.cardinalities
@@ -83,8 +83,8 @@ def partition(keys: Int64Array, counts: Int64Array, blocks: int, already: Int64A
 def allocate(keys: Int64Array, sizes: Int64Array, split: BoolArray, buckets: int) -> Int32Array:
     """A reduce bucket for each key of a block (Algorithm 3).
 
-    A split key goes by its hash, so that every block sends it to the same bucket. The others go, largest first, to the
-    bucket with most room left of those not yet served in this round.
+    A split key goes to a bucket by its hash, so that every block sends it to the same bucket. The other keys go,
+    largest first, to the bucket with the most room among those not yet served in this round.
 
     >>> allocate(np.array([1, 2, 3, 4]), np.array([5, 4, 2, 1]), np.array([False] * 4), 2)
     array([0, 1, 1, 0], dtype=int32)
@@ -132,7 +132,7 @@ def _partition(counts: Int64Array, filled: Int64Array, which: Int64Array, block:
             if 0 <= turn + direction < blocks:
                 turn += direction
             else:
-                direction = -direction  # the block at the end is the first of the way back
+                direction = -direction  # the last block in one direction is the first on the way back
 
     for first in range(large):
         k = which[first]

@@ -24,14 +24,14 @@ from skewless.split.two_choices import candidate
 
 
 class CAM(CandidateSplitter):
-    """Of a key's d candidates, the first that has seen it in the window, else the least loaded of them.
+    """Sends a key to the first of its d candidates that has seen it in the window, otherwise to the least loaded one.
 
     No key is ever split within a window, so a hot key stays whole: affinity first, balance second.
 
     Parameters
     ----------
     workers, slide, slides, candidates
-        As for `CandidateSplitter`.
+        See `CandidateSplitter`.
 
     Examples
     --------

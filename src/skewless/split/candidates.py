@@ -1,7 +1,8 @@
-"""Which of a key's candidates got it in the window: the memory behind cAM and CM.
+"""Which of a key's candidates got the key in the window: the memory behind cAM and CM.
 
-A hash table with a row for each key of the window: the key, and for each of its d candidates the last slide that sent
-the key there. Nothing has to be expired to ask: a slide that has left the window no longer counts.
+It is a hash table with an entry for each key of the window: the key, and for each of its d candidates the last slide
+that sent the key there. Nothing has to be removed at the end of a slide: a slide that has left the window no longer
+counts.
 """
 
 from __future__ import annotations
@@ -20,12 +21,12 @@ from skewless.core.policy import Policy
 from skewless.split.base import Splitter
 from skewless.split.two_choices import candidate
 
-# Columns of `table`; the last slides of the candidates follow. A free row has 0 in TAKEN.
+# Columns of `table`; the last slides of the candidates follow. A free entry has 0 in TAKEN.
 KEY, TAKEN, LAST = 0, 1, 2
 # What `meta` holds.
 SLIDE = 0  # number of the current slide, from 1
 SENT = 1  # tuples of the current slide so far
-USED = 2  # rows taken
+USED = 2  # entries taken
 LENGTH = 3  # tuples in a slide
 SLIDES = 4  # slides in the window
 META = 5
@@ -43,7 +44,7 @@ class CandidateSplitter(Splitter):
     slide, slides
         Tuples in a slide, and slides in the window.
     candidates
-        Workers that a key may go to.
+        The number of workers that a key may go to.
     """
 
     name: ClassVar[str]
@@ -59,7 +60,7 @@ class CandidateSplitter(Splitter):
         self._meta[[SLIDE, LENGTH, SLIDES]] = 1, slide, slides
 
     def plan(self, seen: Counts) -> Policy:
-        """A policy for a micro-batch that looks like `seen`, which is a window of its own."""
+        """A policy for a micro-batch with counts like `seen`; each micro-batch is a window of its own."""
         self._meta[LENGTH] = NEVER
         try:
             return super().plan(seen)
@@ -90,7 +91,7 @@ class CandidateSplitter(Splitter):
         self._meta[USED] = len(live)
 
     def _begin_batch(self, seen: Counts) -> None:
-        """A micro-batch is a window of its own."""
+        """Start a new window: a micro-batch is a window of its own."""
         self._table[:] = 0
         self._meta[[SLIDE, SENT, USED]] = 1, 0, 0
 
@@ -100,12 +101,12 @@ class CandidateSplitter(Splitter):
 
     @abstractmethod
     def _end_slide(self) -> None:
-        """The current slide is full: let the oldest leave the window."""
+        """End the current slide, which is full: the oldest slide leaves the window."""
 
 
 @inner
 def seen_row(table: Int64Array, meta: Int64Array, key: Int) -> Int:
-    """The row of `key`, taken now if it had none; there must be room."""
+    """The entry of `key`, which is taken now if it had none; there must be room."""
     mask = table.shape[0] - 1
     row = (xxhash64_long(key, SEED) >> 20) & mask
     while table[row, TAKEN] != 0:
@@ -120,7 +121,7 @@ def seen_row(table: Int64Array, meta: Int64Array, key: Int) -> Int:
 
 @inner
 def seen_in_window(table: Int64Array, meta: Int64Array, row: Int, j: Int) -> Bool:
-    """Whether the j-th candidate got the row's key in the window."""
+    """Whether the j-th candidate got the key of entry `row` in the window."""
     return table[row, LAST + j] > max(0, meta[SLIDE] - meta[SLIDES])
 
 
@@ -149,7 +150,7 @@ def _refill(table: Int64Array, live: Int64Array) -> None:
 
 @lean_kernel
 def count_expiring(table: Int64Array, meta: Int64Array, workers: Int, out: Int64Array) -> None:
-    """Keys that each worker holds only from the slide that leaves the window when the current one ends."""
+    """Count the keys that each worker holds only from the slide that leaves the window when the current one ends."""
     leaving = meta[SLIDE] - meta[SLIDES] + 1
     if leaving < 1:
         return

@@ -24,14 +24,14 @@ from skewless.split.two_choices import candidate
 
 
 class CM(CandidateSplitter):
-    """Of a key's d candidates, the one that holds the fewest distinct keys in the window, the first of equals.
+    """Sends a key to the one of its d candidates with the fewest distinct keys in the window, the first among equals.
 
-    It balances the number of keys, which is what merging costs, and not the number of tuples.
+    It balances the number of keys, which determines the cost of merging, and not the number of tuples.
 
     Parameters
     ----------
     workers, slide, slides, candidates
-        As for `CandidateSplitter`.
+        See `CandidateSplitter`.
 
     Examples
     --------

@@ -29,9 +29,9 @@ TOLERANCE = 1e-4  # the authors' epsilon: imbalance that `choices_needed` accept
 
 
 class DChoices(HotSplitter):
-    """Two choices for the tail; the least loaded of d choices for hot keys, d the fewest that can balance them.
+    """Two choices for the tail; the least loaded of d choices for hot keys, with the smallest d that can balance them.
 
-    d is found anew after each statistics window from the shares of the hot keys. Where it reaches the number of
+    d is computed again after each statistics window from the shares of the hot keys. If it reaches the number of
     workers, a hot key goes to the least loaded of all, as in `WChoices`.
 
     Parameters
@@ -94,11 +94,11 @@ class DChoices(HotSplitter):
 
 
 def choices_needed(shares: FloatArray, workers: int) -> int:
-    """The fewest choices d that can balance hot keys with these shares of all tuples; `workers` where none can.
+    """The fewest choices d that can balance hot keys with these shares of all tuples; `workers` if no d can.
 
     For every prefix of h hot keys, most frequent first, the workers that they may reach, about b = n - n (1 - 1/n)^(h
-    d), must be able to hold them and what else falls there: sum of the prefix + (b/n)^d of the other hot keys + (b/n)^2
-    of the tail <= b (1/n + epsilon).
+    d), must be able to hold these keys and what else goes there: sum of the prefix + (b/n)^d of the other hot keys +
+    (b/n)^2 of the tail <= b (1/n + epsilon).
 
     >>> choices_needed(np.array([0.38, 0.13, 0.07]), 8)
     8

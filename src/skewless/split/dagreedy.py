@@ -1,4 +1,4 @@
-"""DAGreedy: every tuple of a hot key goes where load and affinity are best just now."""
+"""DAGreedy: every tuple of a hot key goes where load and affinity are best at the moment."""
 
 from __future__ import annotations
 
@@ -42,8 +42,8 @@ class DAGreedy(HotSplitter):
     """Hashes the tail; sends each tuple of a hot key to the worker with the best score of affinity and load.
 
     The score of a worker is half its affinity, 1 if it holds the key in the window and 0 if not, less half of how far
-    its load is above the average, relative to the average. The best is found without scoring every worker: it is the
-    least loaded of those that hold the key, or the least loaded of all.
+    its load is above the average, relative to the average. The best worker is found without scoring all of them: it is
+    the least loaded of those that hold the key, or the least loaded of all.
 
     Parameters
     ----------

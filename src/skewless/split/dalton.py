@@ -47,8 +47,8 @@ from skewless.split.hot_splitter import NEVER, HotSplitter
 INITIAL = -2.0  # below any reward, so that a worker is tried again only where exploring has shown it to be better
 BY_SHARE = 0  # in place of a fixed limit on how far a key may be split
 SPARE, MORE = 4, 2  # a key may be split over SPARE times the workers that its share fills, and MORE
-CRUMB = 0.02  # of a worker's fair load: what a lane must bring
-REHEARSALS = 60  # times that a plan lets its batch come before it takes what is done
+CRUMB = 0.02  # least load of a lane, as a share of a worker's fair load
+REHEARSALS = 60  # warm-up passes before the lanes are recorded
 
 # What `numbers` holds.
 GAP_SCALE, GAMMA, P1, P2, HOT_AT = range(5)
@@ -66,19 +66,19 @@ class Bandit(NamedTuple):
 
 
 class Dalton(HotSplitter):
-    """Learns for each hot key which workers serve it best, while the tail goes home.
+    """Learns for each hot key which workers serve it best; the tail goes to its home.
 
-    Each hot key has a row of values Q, one for each worker. A tuple goes to the worker with the largest value, and the
-    value moves towards the reward of having done so: R = -(p1 CI + p2 CA), where CI is how far that worker now is above
-    the average load, and CA the share of the workers that hold the key. Once in 1 / epsilon hot tuples another worker
-    is tried instead. Loads and fragments are those of the sliding window.
+    Each hot key has a row of values Q, one for each worker. A tuple goes to the worker with the largest value, and this
+    value moves towards the reward R = -(p1 CI + p2 CA), where CI is how far that worker now is above the average load,
+    and CA is the share of the workers that hold the key. Once in 1 / epsilon hot tuples, another worker is tried
+    instead. Loads and fragments are those of the sliding window.
 
-    Two things are added to the paper, both for faster learning with fewer fragments (`docs/split.md` has the
-    measurements). An exploration draws `choices` workers and tries the least loaded, where the paper draws one. And a
+    Two things differ from the paper, both for faster learning with fewer fragments (`docs/split.md` has the
+    measurements). An exploration draws `choices` workers and tries the least loaded, while the paper draws one. And a
     key explores new workers only while it is on fewer than four times as many as its share of the load fills, plus two;
-    beyond that, only among those that hold it.
+    beyond that, it explores only among those that hold it.
 
-    Memory is O(workers^2 / hot_at) and the statistics; it does not grow with the stream.
+    Memory is O(workers^2 / hot_at) plus the statistics; it does not grow with the stream.
 
     Parameters
     ----------
@@ -91,14 +91,14 @@ class Dalton(HotSplitter):
     max_split
         Workers that a key may explore: "share" as above, a number, or None for no limit, as in the paper.
     statistics
-        How frequencies are counted: "exact", "countmin", or "switch" between them as the number of keys asks.
+        How keys are counted: "exact", "countmin", or "switch" between them according to the number of keys.
     seed
-        Of the exploration.
+        The seed of the exploration.
     hot_at
         Share of a worker's fair load from which a key is hot. The paper's 1.0 leaves keys just below it unbalanced; a
-        lower one costs a row of Q values for each of up to workers / hot_at keys.
+        lower share costs a row of Q values for each of up to workers / hot_at keys.
     choices
-        Workers drawn for an exploration.
+        The number of workers drawn for an exploration.
 
     Examples
     --------
@@ -150,19 +150,19 @@ class Dalton(HotSplitter):
         self._tail: Int64Array = np.zeros(workers, dtype=np.int64)
 
     def plan(self, seen: Counts) -> Policy:
-        """A policy for a micro-batch that looks like `seen`; only its hot keys have lanes."""
+        """A policy for a micro-batch with counts like `seen`; only its hot keys have lanes."""
         fair = seen.total / self.workers
         return super().plan(seen.heavier_than(self.hot.hot_at * fair, self.workers))
 
     def values(self, key: int) -> FloatArray:
-        """The learned value of each worker for a hot key; empty for any other."""
+        """The learned value of each worker for a hot key; empty for any other key."""
         row = int(self.hot.rows(np.array([key], dtype=np.int64))[0])
         if row == MISSING or self.bandit.home[row] == MISSING:
             return np.zeros(0)
         return np.roll(tree_values(self.bandit.tree, row, self.workers), int(self.bandit.home[row]))
 
     def fragments(self, key: int) -> int:
-        """Workers that hold tuples of a hot key in the window; 0 for any other key."""
+        """The number of workers that hold tuples of a hot key in the window; 0 for any other key."""
         row = int(self.hot.rows(np.array([key], dtype=np.int64))[0])
         return 0 if row == MISSING else int(self.window.fragments[row])
 
@@ -182,7 +182,7 @@ class Dalton(HotSplitter):
         self._tail = seen.tail_loads(self.workers)
 
     def _assign_batch(self, keys: Int64Array, weights: Int64Array) -> Int32Array:
-        """Let the batch come again and again, as a stream that the window slides over, and keep the last window."""
+        """Route the micro-batch again and again, as a stream that the window slides over, and keep the last window."""
         window_clear(*self.window, np.zeros_like(self._tail))
         out = np.empty((REHEARSALS + self.slides, len(keys)), dtype=np.int32)
         for turn in out:
@@ -194,11 +194,11 @@ class Dalton(HotSplitter):
         return out[REHEARSALS:].ravel()
 
     def _policy(self, keys: Int64Array, workers: Int32Array) -> Policy:
-        """Leave out the lanes that exploration alone has used: a fragment for next to no load."""
+        """Omit the lanes that only exploration has used: each would be a fragment with almost no load."""
         which = np.unique(keys, return_inverse=True)[1]
         lane = which * self.workers + workers
         worth = np.bincount(lane)[lane] >= CRUMB * QUANTA * self.slides if len(lane) else np.zeros(0, dtype=bool)
-        # A key that is all crumbs goes home.
+        # A key without any other lane goes to its home.
         return super()._policy(keys[worth], workers[worth])
 
     def _grow_rows(self, rows: int) -> None:
@@ -240,8 +240,8 @@ def _route(
     weights: Int64Array,
     out: Int32Array,
 ) -> Int:
-    """Route slide after slide, until all is done or there may be no room for the next tuple; return how many were."""
-    if meta[DRAWN] == 0:  # the first exploration is as far off as any
+    """Route slide by slide until all is done or the next tuple may have no room; return how many were routed."""
+    if meta[DRAWN] == 0:  # the first exploration is drawn like any other
         meta[WAIT] = gap(draw(meta[RANDOM_SEED], 0), numbers[GAP_SCALE])
         meta[DRAWN] = 1
     done = 0
@@ -254,7 +254,7 @@ def _route(
             _close_rows(home, index, rows, hot)
             window_slide(loads, bits, held, fragments, window)
         before = done
-        # The loop over tuples is a function of its own so that the compiler keeps its registers for it.
+        # The loop over tuples is a function of its own so that the compiler keeps the registers for it.
         done = _route_slide(
             tree, home, numbers, meta, index, rows, hot, table, cells, counting,
             loads, bits, held, fragments, window, keys, weights, out, done,
@@ -337,7 +337,7 @@ def _route_slide(
 
 @inner
 def reward(p1: Float, p2: Float, load: Float, average: Float, spread: Float) -> Float:
-    """R = -(p1 CI + p2 CA), from the loads with the tuple and the share of the workers that hold the key."""
+    """R = -(p1 CI + p2 CA), from the loads including the tuple and the share of the workers that hold the key."""
     return -(p1 * ((load - average) / max(load, average)) + p2 * spread)
 
 
@@ -352,7 +352,7 @@ def _explore(
     fragments: Int64Array,
     row: Int,
 ) -> Int:
-    """The least loaded of a few random workers; of those that hold the key, where it is split far enough."""
+    """The least loaded of a few random workers; if the key is split far enough, only of those that hold it."""
     limit = meta[MAX_SPLIT]
     if limit == BY_SHARE:
         fair_loads = hot_peak(rows, row) * numbers[HOT_AT] / hot[THRESHOLD]
@@ -378,6 +378,6 @@ def _open_row(tree: Int64Array, home: Int64Array, row: Int, key: Int, workers: I
 
 @lean_kernel
 def _close_rows(home: Int64Array, index: Int64Array, rows: Int64Array, hot: Int64Array) -> None:
-    """Let the rows that were given back at the last window's end forget what they learned."""
+    """Forget what was learned in the rows that were released at the end of the last window."""
     for j in range(hot[RELEASED]):
         home[rows[j, RELEASED_ROW]] = MISSING

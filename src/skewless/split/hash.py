@@ -1,4 +1,4 @@
-"""Plain hashing: every key has one worker for ever."""
+"""Plain hashing: every key always has the same worker."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from skewless.split.base import Splitter
 class Hash(Splitter):
     """Sends every tuple to the home of its key, `pmod(xxhash64(key), workers)`, as Spark would.
 
-    Nothing is ever split, so nothing has to be merged; the worker of a hot key drowns.
+    Nothing is ever split, so nothing has to be merged, but the worker of a hot key is overloaded.
 
     Examples
     --------
@@ -28,7 +28,7 @@ class Hash(Splitter):
     name: ClassVar[str] = "hash"
 
     def plan(self, seen: Counts) -> Policy:
-        """No key has lanes."""
+        """A policy in which no key has lanes."""
         return self._policy(np.zeros(0, dtype=np.int64), np.zeros(0, dtype=np.int32))
 
     def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:

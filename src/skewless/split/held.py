@@ -1,6 +1,6 @@
 """What the workers hold in the sliding window: loads by subtract-on-evict, and the fragments of each hot key.
 
-Both are kept per slide, so that a tuple costs O(1) and the end of a slide touches only what the slide that leaves had
+Both are kept per slide, so that a tuple costs O(1), and the end of a slide changes only what the slide that leaves had
 set. Nothing is allocated while tuples flow.
 """
 
@@ -22,7 +22,7 @@ SLIDES = 2
 # Planes of `held`.
 SLIDES_OF = 0  # slides of the window in which the worker got the row's key
 HOLDER = 1  # the workers that hold the key, in the first `fragments` places
-PLACE = 2  # where the worker stands among them
+PLACE = 2  # the worker's place among them
 
 # What `meta` holds.
 HEAD = 0  # the slide that tuples go to
@@ -66,7 +66,7 @@ def with_rows(window: WindowState, rows: int) -> WindowState:
 def window_fragment(
     bits: Int64Array, held: Int32Array, fragments: Int64Array, head: Int, row: Int, worker: Int
 ) -> None:
-    """A tuple of the hot key in `row` went to `worker`, in the slide `head`."""
+    """Record that a tuple of the hot key in `row` went to `worker`, in the slide `head`."""
     word, bit = worker >> 6, np.int64(1) << (worker & 63)
     if bits[head, row, word] & bit:
         return
@@ -82,7 +82,7 @@ def window_fragment(
 def window_slide(
     loads: Int64Array, bits: Int64Array, held: Int32Array, fragments: Int64Array, meta: Int64Array
 ) -> None:
-    """End the current slide: the oldest leaves the window, and its memory becomes the new one."""
+    """End the current slide: the oldest slide leaves the window, and its memory is used for the new one."""
     past = SLIDES + meta[HEAD]
     meta[HEAD] = (meta[HEAD] + 1) % bits.shape[0]
     oldest = SLIDES + meta[HEAD]
@@ -115,7 +115,7 @@ def _expire(held: Int32Array, fragments: Int64Array, row: Int, word: Int, bits: 
 
 @inner
 def window_release(bits: Int64Array, held: Int32Array, fragments: Int64Array, row: Int) -> None:
-    """The key in `row` is hot no longer: forget its fragments."""
+    """Forget the fragments of the key in `row`, which is no longer hot."""
     fragments[row] = 0
     for worker in range(held.shape[2]):
         held[row, SLIDES_OF, worker] = 0
@@ -128,7 +128,7 @@ def window_release(bits: Int64Array, held: Int32Array, fragments: Int64Array, ro
 def window_clear(
     loads: Int64Array, bits: Int64Array, held: Int32Array, fragments: Int64Array, meta: Int64Array, load: Int64Array
 ) -> None:
-    """Start from nothing but `load` on each worker: a micro-batch."""
+    """Start a micro-batch: the window holds nothing but `load` on each worker."""
     meta[TOTAL] = 0
     for worker in range(loads.shape[1]):
         for slide in range(SLIDES, loads.shape[0]):

@@ -1,7 +1,7 @@
-"""Which keys are hot: frequencies over statistics windows, and a row for each hot key.
+"""Which keys are hot: counts over statistics windows, and a row for each hot key.
 
-Shared by the splitters that treat the head of the distribution apart from its tail. A key becomes hot when its count in
-the current statistics window reaches `hot_at` times the fair load of a worker, taken from the load of the window
+The splitters that treat hot keys differently from the tail share this module. A key becomes hot when its count in the
+current statistics window reaches `hot_at` times the fair load of a worker, which is taken from the load of the window
 before. It stays hot for the current window and the next; then its row is free for another key.
 """
 
@@ -23,8 +23,8 @@ KEY = 0
 COUNT = 1  # in the current window
 LAST_COUNT = 2  # in the window before
 UNTIL = 3  # last window in which the key is hot; MISSING for a free row
-FREE_ROW = 4  # a stack of the free rows, through the first `meta[FREE]` entries of the column
-RELEASED_ROW = 5  # likewise, rows given back at the last window's end
+FREE_ROW = 4  # a stack of the free rows, in the first `meta[FREE]` entries of the column
+RELEASED_ROW = 5  # likewise, the rows released at the end of the last window
 COLUMNS = 6
 
 # What `meta` holds.
@@ -44,7 +44,7 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 class HotState(NamedTuple):
     """The arrays of the hot keys, to be handed to kernels."""
 
-    slots: Int64Array  # open addressing: key, row + 1 (0: empty)
+    slots: Int64Array  # hash-table entries: key, row + 1 (0: empty)
     rows: Int64Array  # a row for each hot key
     meta: Int64Array
 
@@ -76,7 +76,7 @@ class HotKeys:
         if not hot_at > 0:
             raise SkewlessError(f"hot_at is {hot_at}; give a share of the fair load above 0, such as 1.0")
         self.workers, self.hot_at = workers, hot_at
-        # A key is misjudged by at most a quarter of what makes it hot.
+        # An estimate is wrong by at most a quarter of the count that makes a key hot.
         self.counts = SwitchCounts(epsilon=min(0.5, hot_at / workers / 4), delta=0.05, mode=statistics)
         meta = np.zeros(META, dtype=np.int64)
         meta[LENGTH] = window
@@ -85,7 +85,7 @@ class HotKeys:
         self._add_rows(64)
 
     def make_room(self, needed: int = 1) -> None:
-        """See to it that `needed` more keys can become hot, and that one more can be counted."""
+        """Make sure that `needed` more keys can become hot, and that one more can be counted."""
         if self.counts.full:
             self.counts.grow()
         while self.state.meta[FREE] < needed:
@@ -105,7 +105,7 @@ class HotKeys:
 
     @property
     def capacity(self) -> int:
-        """Rows there are, free ones included."""
+        """The number of rows, free ones included."""
         return len(self.state.rows)
 
     @property
@@ -116,14 +116,14 @@ class HotKeys:
         return keys
 
     def rows(self, keys: Int64Array) -> Int64Array:
-        """The row of each of `keys`, MISSING where it is not hot."""
+        """The row of each of `keys`, MISSING if the key is not hot."""
         out = np.empty(len(keys), dtype=np.int64)
         _find_all(self.state.slots, keys, out)
         return out
 
 
 def threshold(hot_at: Float, load: Int, workers: Int) -> Int:
-    """The count that makes a key hot where a whole window has this load; one tuple alone never does."""
+    """The count that makes a key hot if a whole window has this load; one tuple alone never does."""
     return max(2, math.ceil(hot_at * load / workers))
 
 
@@ -132,7 +132,7 @@ hot_threshold = inner(threshold)
 
 @inner
 def _slot(index: Int64Array, key: Int) -> Int:
-    """Where `key` belongs in the index: a cheap hash, for most tuples of a skewed stream end here."""
+    """The first entry to try for `key` in the index; the hash is cheap, as most tuples of a skewed stream end here."""
     return np.int64((np.uint64(key) * _GOLDEN) >> np.uint64(32)) & (index.shape[0] - 1)
 
 
@@ -159,7 +159,7 @@ def hot_observe(
     key: Int,
     weight: Int,
 ) -> Int:
-    """Count a tuple of `key`: its row, MISSING while it is not hot, or FULL where there must first be more room."""
+    """Count a tuple of `key`, and return its row, MISSING while it is not hot, or FULL if there is no room."""
     row = hot_find(index, key)
     if row != MISSING:
         rows[row, COUNT] += weight

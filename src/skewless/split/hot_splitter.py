@@ -1,4 +1,4 @@
-"""The base of the splitters that find the hot keys and treat only those apart from the tail."""
+"""The base of the splitters that find the hot keys and route only these differently from the tail."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ NEVER = -1  # no count of tuples seen ever equals it
 
 
 class HotSplitter(Splitter):
-    """Finds the hot keys by their frequency in the last slides, and routes them and the tail by different rules.
+    """Finds the hot keys by their counts in the last slides, and routes them and the tail by different rules.
 
     Parameters
     ----------
@@ -40,7 +40,7 @@ class HotSplitter(Splitter):
     hot_at
         Share of a worker's fair load from which a key is hot.
     statistics
-        "exact", "countmin" or "switch": how frequencies are counted.
+        How keys are counted: "exact", "countmin" or "switch".
     """
 
     def __init__(self, workers: int, *, slide: int, slides: int, hot_at: float, statistics: str) -> None:
@@ -56,7 +56,7 @@ class HotSplitter(Splitter):
         return len(self.hot.keys)
 
     def plan(self, seen: Counts) -> Policy:
-        """A policy for a micro-batch that looks like `seen`; fragments and loads are those of the batch."""
+        """A policy for a micro-batch with counts like `seen`; fragments and loads are those of the micro-batch."""
         meta = self.hot.state.meta
         length, meta[LENGTH] = meta[LENGTH], NEVER
         try:
@@ -73,7 +73,7 @@ class HotSplitter(Splitter):
                 self._make_room(1)
 
     def _begin_batch(self, seen: Counts) -> None:
-        """The last batch was a statistics window; of this one the frequent keys are known beforehand."""
+        """The last micro-batch was a statistics window; the frequent keys of this one are known beforehand."""
         state, counts = self.hot.state, self.hot.counts.state
         hot_next_window(*state, self.hot.hot_at, seen.total, self.workers)
         counts_next_window(*counts)
@@ -89,10 +89,10 @@ class HotSplitter(Splitter):
 
     @abstractmethod
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        """Route tuples until all are done or there is no room for another hot key; return how many."""
+        """Route tuples until all are done or there is no room for another hot key; return how many were routed."""
 
     def _grow_rows(self, rows: int) -> None:
-        """Make room for `rows` hot keys in what is kept for each."""
+        """Make room for `rows` hot keys in the arrays that have a row for each."""
 
 
 @lean_kernel
@@ -101,4 +101,4 @@ def _promote(index: Int64Array, rows: Int64Array, meta: Int64Array, keys: Int64A
         row = hot_find(index, keys[i])
         if row == MISSING:
             row = hot_promote(index, rows, meta, keys[i], 0)
-        rows[row, LAST_COUNT] = counts[i]  # it is known beforehand what share the key has
+        rows[row, LAST_COUNT] = counts[i]  # the share of the key is known beforehand

@@ -1,7 +1,7 @@
 """The least loaded of all workers, kept up to date as loads change.
 
-A tournament tree, as in `argmax`: leaf `leaves + w` holds load and number of worker w in one integer, every node above
-the smaller of its two children.
+It is a tournament tree, as in `argmax`: leaf `leaves + w` holds the load and the number of worker w in one integer, and
+every node above holds the smaller of its two children.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def new_least(loads: Int64Array) -> Int64Array:
 
 @lean_kernel
 def least_reset(tree: Int64Array, loads: Int64Array) -> None:
-    """Take over these loads."""
+    """Set the tree to these loads."""
     leaves = tree.shape[0] >> 1
     for worker in range(leaves):
         tree[leaves + worker] = (loads[worker] << WORKER_BITS) | worker if worker < loads.shape[0] else NOBODY
@@ -35,7 +35,7 @@ def least_reset(tree: Int64Array, loads: Int64Array) -> None:
 
 @inner
 def least_loaded(tree: Int64Array) -> Int:
-    """The worker with the least load, the lowest number of equals."""
+    """The worker with the least load; among equal loads, the one with the lowest number."""
     return tree[1] & WORKER_MASK
 
 

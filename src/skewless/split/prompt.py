@@ -1,4 +1,4 @@
-"""Prompt: a block plan for every micro-batch from its exact seen."""
+"""Prompt: a block plan for every micro-batch, from its exact counts."""
 
 from __future__ import annotations
 
@@ -20,8 +20,9 @@ BUFFERS = ("sort", "tree")
 class Prompt(Splitter):
     """Counts a micro-batch as it arrives and divides it into blocks equal in tuples and in keys.
 
-    `partition` is the paper's form: the whole batch is there, and each of its tuples gets a block. `route` has to
-    answer before the batch is complete, so it follows the plan of the batch before; a key that is new since goes home.
+    `partition` is the paper's form: it has the whole batch, and gives each of its tuples a block. `route` has to answer
+    before the batch is complete, so it follows the plan of the batch before; a key that was not in that batch goes to
+    its home.
 
     Parameters
     ----------
@@ -30,8 +31,8 @@ class Prompt(Splitter):
     slide
         Tuples in a batch.
     buffer
-        How the keys come to be in order: "sort" counts and sorts at the end of the batch, "tree" is the paper's
-        frequency-aware buffer, which keeps them in nearly that order all along.
+        How the keys are sorted: "sort" counts and sorts at the end of the batch; "tree" is the paper's frequency-aware
+        buffer, which keeps them in nearly that order all the time.
 
     Examples
     --------
@@ -63,20 +64,20 @@ class Prompt(Splitter):
 
     @property
     def hot_keys(self) -> int:
-        """Keys that the current plan splits."""
+        """The number of keys that the current plan splits."""
         return self._split
 
     def plan(self, seen: Counts) -> Policy:
-        """The block plan of a batch with this seen; every key told apart has its block, whatever its count."""
+        """The block plan of a micro-batch with counts `seen`; every key in them has its blocks, whatever its count."""
         order = np.argsort(-seen.counts, kind="stable")
         tail = seen.tail_loads(self.workers)
-        return self._policy_of(partition(seen.keys[order], seen.counts[order], self.workers, tail))
+        return self._policy_of(partition(seen.keys[order], seen.whole[order], self.workers, tail))
 
     def partition(self, keys: Int64Array) -> Int32Array:
         """A block for each tuple of one whole batch (Algorithm 2)."""
         keys = as_keys(keys)
         seen = Counts.of(keys)
-        plan = partition(seen.keys, seen.counts, self.workers)
+        plan = partition(seen.keys, seen.whole, self.workers)
         by_key = np.argsort(keys, kind="stable")
         # Fragments in the order of the tuples: keys rising, the parts of a key one after the other.
         order = np.argsort(plan.keys[plan.which], kind="stable")
@@ -92,7 +93,7 @@ class Prompt(Splitter):
             end = min(len(keys), start + self.slide - self._arrived)
             part = keys[start:end]
             out[start:end] = self._current.route(part, self._routed)
-            # An empty buffer is false: `or` would pass it by.
+            # An empty buffer is false: `or` would ignore it.
             (self._counts if self._buffer is None else self._buffer).add(part)
             self._arrived += end - start
             self._routed += end - start
@@ -117,4 +118,4 @@ class Prompt(Splitter):
         return Policy.from_assignments(self.workers, plan.keys[plan.which], plan.block, plan.size, version=self.version)
 
     def _begin_batch(self, seen: Counts) -> None:
-        """A block plan needs nothing of the batch before."""
+        """A block plan needs nothing from the batch before."""

@@ -1,4 +1,4 @@
-"""Shuffling: every worker gets the same number of tuples, of any key."""
+"""Shuffling: every worker gets the same number of tuples, whatever their keys."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from skewless.split.base import Splitter
 class Shuffle(Splitter):
     """Deals tuples round robin, whatever their key.
 
-    The loads are as equal as can be, and every key is everywhere: the most work for whoever merges the parts.
+    The loads are as equal as possible, but every key is on every worker, so merging costs the most.
 
     Examples
     --------
@@ -30,7 +30,7 @@ class Shuffle(Splitter):
         self._next = 0
 
     def plan(self, seen: Counts) -> Policy:
-        """Every tuple goes to any worker."""
+        """A policy in which every tuple may go to any worker."""
         self.version += 1
         return Policy.of(self.workers, tail="shuffle", version=self.version)
 

@@ -16,8 +16,8 @@ from skewless.split.base import Splitter
 class TwoChoices(Splitter):
     """Sends a tuple to the less loaded of two workers that the key hashes to (partial key grouping).
 
-    Of equally loaded workers the first hash wins. Every key may be split in two, hot or not, and a key too heavy for
-    two workers overloads both.
+    Among equally loaded workers, the first hash wins. Every key may be split in two, hot or not, and a key that is too
+    heavy for two workers overloads both.
 
     Examples
     --------
@@ -51,7 +51,7 @@ def candidate(key: Int, j: Int, workers: Int) -> Int:
 
 @inner
 def less_loaded(loads: Int64Array, first: Int, second: Int) -> Int:
-    """The one of two workers with less load, the first of equals."""
+    """The less loaded of two workers; the first one if they are equal."""
     return second if loads[second] < loads[first] else first
 
 

@@ -11,12 +11,12 @@ from skewless.split.d_choices import DChoices
 class WChoices(DChoices):
     """Two choices for the tail; hot keys go to the least loaded of all workers.
 
-    As balanced as can be, at the price of having every hot key everywhere.
+    The loads are as balanced as possible, but every hot key is on every worker.
 
     Parameters
     ----------
     workers, slide, hot_at, statistics
-        As for `DChoices`.
+        See `DChoices`.
 
     Examples
     --------

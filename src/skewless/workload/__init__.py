@@ -1,4 +1,4 @@
-"""Key streams with a seed: what the experiments and the comparison feed to a splitter."""
+"""Generated key streams, each given by a seed, which the experiments and the comparison feed to a splitter."""
 
 from skewless.workload.linear_road import LinearRoad, Reports
 from skewless.workload.shift import Shift, new_exponents, new_hot_keys, uniform_then_zipf

@@ -11,7 +11,7 @@ from skewless.core.arrays import BoolArray, FloatArray, Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
 
 INTERVAL = 30  # seconds between two reports of a car
-SEGMENTS = 100  # of an expressway
+SEGMENTS = 100  # segments of an expressway
 SEGMENT = 5280  # feet in a segment, a mile
 ENTRANCE, EXIT = 0, 4  # lanes; the road has 1 to 3
 
@@ -23,14 +23,14 @@ _PAST_ACCIDENT = 15  # miles an hour at which cars pass an accident
 
 @dataclass(frozen=True, eq=False)
 class Reports:
-    """Position reports in order of time, a column each.
+    """Position reports in order of time, one array per column.
 
     Parameters
     ----------
     time
         Seconds since the start.
     vehicle
-        Its number; a car that comes back has another.
+        The car's number; a car that comes back has another number.
     speed
         Miles an hour, 0 to 100.
     expressway, lane, direction, segment
@@ -64,16 +64,16 @@ class Reports:
 class LinearRoad:
     """A stream of position reports after the Linear Road benchmark.
 
-    Every car reports each 30 seconds, from the entrance to the exit; then another car takes its place. Most trips pass
+    Every car reports every 30 seconds, from the entrance to the exit; then another car takes its place. Most trips pass
     the middle of the road, where cars get into each other's way. Now and then a car runs into another: both stand in
-    the same place for many reports, the rest creep by, and a jam grows behind them.
+    the same place for many reports, the other cars pass slowly, and a jam grows behind them.
 
     Parameters
     ----------
     expressways
         Roads of 100 segments in each of two directions; the benchmark's L.
     vehicles
-        Cars on the road at any time, of all expressways.
+        Cars on the road at any time, on all expressways together.
     accident_every
         Seconds between accidents on an expressway, on average.
     accident_lasts
@@ -138,14 +138,14 @@ class LinearRoad:
 
 
 class _Fleet:
-    """The cars of one run: each call to `report` is half a minute."""
+    """The cars of one run; each call to `report` is half a minute."""
 
     def __init__(self, road: LinearRoad) -> None:
         self.road = road
         self.interval = 0
         count = road.vehicles
         draw = np.random.default_rng([road.seed, 0])
-        # Cars stand in the order in which they report, so that no interval has to be sorted.
+        # Cars are kept in the order in which they report, so that no interval has to be sorted.
         self.second = np.sort(draw.integers(0, INTERVAL, count))
         self.entered = 0
         self.vehicle: Int64Array = np.zeros(count, np.int64)
@@ -163,7 +163,7 @@ class _Fleet:
         self.lane[:] = self._road_lane(everyone)
 
     def report(self) -> Reports:
-        """Where everyone is, then half a minute of driving."""
+        """Report where every car is, then drive for half a minute."""
         draw = np.random.default_rng([self.road.seed, 1 + self.interval])
         stands = self.stands_until > self.interval
         cell = self._cells()
@@ -190,12 +190,12 @@ class _Fleet:
         return reports
 
     def _cells(self) -> Int64Array:
-        """The segment that each car is in, of all expressways and directions."""
+        """The segment that each car is in, numbered over all expressways and directions."""
         segment = (self.way // SEGMENT).astype(np.int64)
         return (self.expressway.astype(np.int64) * 2 + self.direction) * SEGMENTS + segment
 
     def _speeds(self, cell: Int64Array, stands: BoolArray) -> FloatArray:
-        """Whole miles an hour: what each car wishes, less the more cars are around it."""
+        """The speed of each car in whole miles an hour: its wish, reduced by the cars around it."""
         cells = self.road.expressways * 2 * SEGMENTS
         crowd = np.bincount(cell, minlength=cells) / _ROOM
         limit = np.full(cells, float(_FASTEST))
@@ -205,16 +205,16 @@ class _Fleet:
         return np.floor(np.where(stands, 0.0, speed))
 
     def _road_lane(self, who: BoolArray) -> Int32Array:
-        """The fast ones keep left."""
+        """The lane of each of these cars; fast cars keep left."""
         lanes: Int32Array = np.clip((self.wish[who] - 25) // 20, 1, 3).astype(np.int32)
         return lanes
 
     def _enter(self, who: BoolArray, draw: np.random.Generator) -> None:
-        """New cars, at the entrances, in the place of those that left."""
+        """Put new cars at the entrances, in the place of those that left."""
         count = int(np.count_nonzero(who))
         self.vehicle[who] = self.entered + np.arange(count)
         self.entered += count
-        # Two places, more often near the middle, in order: the trip goes from the one to the other.
+        # Two places, more often near the middle, in order: the trip goes from one to the other.
         start, stop = np.floor(np.sort(draw.beta(3, 3, (2, count)), axis=0) * SEGMENTS)
         self.direction[who] = draw.integers(0, 2, count)
         self.way[who] = start * SEGMENT

@@ -1,4 +1,4 @@
-"""Streams whose distribution shifts every so many tuples: what was learned stops being true."""
+"""Streams whose distribution shifts after a number of tuples, so that what was learned is no longer true."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Shift(Workload):
     every
         Tuples between shifts: tuple t belongs to phase t // every.
     phase
-        The distribution of phase 0, 1, 2, ...
+        A function that gives the distribution of phase 0, 1, 2, ...
     seed
         The same seed gives the same stream.
 
@@ -69,7 +69,7 @@ def uniform_then_zipf(s: float, every: int, keys: int = 100_000, seed: int = 1) 
 
 
 def new_hot_keys(s: float, every: int, keys: int = 100_000, seed: int = 1) -> Shift:
-    """The same Zipf frequencies throughout, other keys hot in each phase.
+    """The same Zipf frequencies throughout, but other keys are hot in each phase.
 
     The hottest key moves on by the golden section of the key space, which keeps it far from where it was in any earlier
     phase.
@@ -84,7 +84,7 @@ def new_hot_keys(s: float, every: int, keys: int = 100_000, seed: int = 1) -> Sh
 
 
 def new_exponents(low: float = 0.5, high: float = 1.5, *, every: int, keys: int = 100_000, seed: int = 1) -> Shift:
-    """Zipf with an exponent drawn anew for each phase, uniformly from [low, high] (Dalton, Fig. 9d).
+    """Zipf with a new exponent for each phase, drawn uniformly from [low, high] (Dalton, Fig. 9d).
 
     >>> stream = new_exponents(every=1_000_000, seed=1)
     >>> [round(stream.phase(number).s, 2) for number in range(3)]
@@ -101,6 +101,6 @@ def spread(number: int, keys: int) -> int:
     >>> [spread(number, keys=100) for number in range(4)]
     [0, 62, 24, 86]
     """
-    # At least one key further on, also where a few keys would round to none.
+    # The step is at least one key, even if it would be rounded to none for a few keys.
     step = min(max(1, round(keys * GOLDEN)), keys - 1)
     return number * step % keys

@@ -18,14 +18,14 @@ from skewless.workload.zipf import Zipf
 class Sources:
     """Tuples of several sources in random order, each with the source it came from (Dalton, Fig. 13).
 
-    One uniform number chooses the source; what is left of it, stretched to [0, 1) again, chooses the key.
+    One uniform number chooses the source; the rest of it, stretched to [0, 1) again, chooses the key.
 
     Parameters
     ----------
     parts
         The distribution of each source.
     rates
-        Tuples of each source relative to the others; equal where not given.
+        Tuples of each source relative to the others; equal if not given.
     seed
         The same seed gives the same stream.
 

@@ -1,4 +1,4 @@
-"""What every generated key stream can do: come in blocks, and come again."""
+"""What every generated key stream can do: give its keys in blocks, and start again."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ class Workload(ABC):
     """An endless stream of int64 keys, given by a seed.
 
     One uniform number makes one key, so the stream is the same however it is cut into blocks, and every call starts it
-    anew.
+    again.
     """
 
     seed: int

@@ -15,7 +15,7 @@ from skewless.workload.zipf import Zipf
 if TYPE_CHECKING:
     import pyarrow as pa
 
-# Two letters each, so that two different rows of syllables never spell the same word.
+# Two letters each, so that two different sequences of syllables never spell the same word.
 SYLLABLES = tuple(consonant + vowel for consonant in "bdfghjklmnprstvz" for vowel in "aeiou")
 
 
@@ -23,7 +23,7 @@ SYLLABLES = tuple(consonant + vowel for consonant in "bdfghjklmnprstvz" for vowe
 class Words:
     """A stream of pronounceable words with Zipf frequencies.
 
-    As in a language the frequent words are the short ones.
+    As in a language, the frequent words are the short ones.
 
     Parameters
     ----------

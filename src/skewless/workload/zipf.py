@@ -20,9 +20,9 @@ MOST_KEYS = 100_000_000  # the tables take 16 to 24 bytes a key
 class Zipf(Workload):
     """Keys with Zipf frequencies.
 
-    A key is found by inverting the cumulative frequencies. A guide table says where in them the search starts, so it is
-    over after a step or two whatever the skew. The keys are those of numpy's own
-    `default_rng(seed).choice(keys, size=n, p=p)`, number for number, at many times its speed.
+    A key is found by inverting the cumulative frequencies. A guide table says where the search in them starts, so it
+    ends after one or two steps, whatever the skew. The keys are, number for number, those of numpy's own
+    `default_rng(seed).choice(keys, size=n, p=p)`, at many times its speed.
 
     Parameters
     ----------
@@ -78,7 +78,7 @@ def _frequencies(s: float, keys: int) -> FloatArray:
     return frequencies
 
 
-# Streams that shift come back to the same few distributions.
+# Streams that shift return to the same few distributions.
 @lru_cache(maxsize=4)
 def _tables(s: float, keys: int) -> tuple[FloatArray, Int64Array]:
     """Cumulative frequencies, and for each of equal steps in [0, 1) the first rank that lies beyond it."""

@@ -7,7 +7,8 @@ import pyarrow as pa
 
 from skewless import aggregate
 from skewless.aggregate.user import PooledKernel
-from skewless.operators.panes import Layout, Windows
+from skewless.core.windows import Windows
+from skewless.operators.panes.layout import Layout
 from skewless.operators.panes.partials import Partials
 
 

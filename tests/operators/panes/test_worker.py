@@ -1,9 +1,9 @@
-"""An owner's windows against windows written out row by row."""
+"""A worker's windows against windows written out row by row."""
 
 from __future__ import annotations
 
 import statistics
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -17,8 +17,11 @@ from skewless import aggregate
 from skewless.aggregate import Kernel
 from skewless.core.errors import SkewlessError
 from skewless.core.store import MemoryStore
-from skewless.operators.panes import Layout, Owner, Windows
+from skewless.core.turn import Turn
+from skewless.core.windows import END, Windows
+from skewless.operators.panes.layout import Layout
 from skewless.operators.panes.partials import Partials
+from skewless.operators.panes.worker import PanesWorker
 
 Row = tuple[int, str | None, int | None, int | None]  # time, two key columns, value
 INPUTS = [pa.int64(), pa.float64()]
@@ -98,6 +101,16 @@ rows = st.tuples(
 )
 
 
+def windows_of(parts: Iterable[pa.RecordBatch]) -> dict[tuple[int, str | None, int | None], tuple[Any, ...]]:
+    """The values of each window and key, which come once."""
+    found = {}
+    for part in parts:
+        for start, a, b, *values in zip(*(column.to_pylist() for column in part.columns), strict=True):
+            assert (start, a, b) not in found
+            found[(start, a, b)] = tuple(values)
+    return found
+
+
 @settings(max_examples=150)
 @given(spec=specs(), updating=st.booleans(), data=st.lists(st.lists(rows, max_size=12), min_size=1, max_size=10))
 def test_windows_are_those_written_out_row_by_row(
@@ -112,15 +125,8 @@ def test_windows_are_those_written_out_row_by_row(
             clock += step // 4
             given_rows.append((max(0, clock - behind), a, b, value))
         touched = oracle.add(given_rows, late)
-        owner = Owner(layout, store)
-        owner.add(partials(layout, given_rows[::2]) + partials(layout, given_rows[1::2]))
-        found = {}
-        for part in owner.updates(watermark) if updating else owner.close(watermark):
-            for start, end, a, b, *values in zip(*(column.to_pylist() for column in part.columns), strict=True):
-                assert end == start + spec.size
-                assert (start, a, b) not in found
-                found[(start, a, b)] = tuple(values)
-        owner.save()
+        tables = partials(layout, given_rows[::2]) + partials(layout, given_rows[1::2])
+        found = windows_of(PanesWorker(layout, Turn(0), store).run(None, tables, watermark))
         wanted = touched if updating else {key for key in oracle.windows if late < key[0] + spec.size <= watermark}
         assert found == {key: oracle.row(key) for key in wanted}
         late, watermark = watermark, max(watermark, clock - 5)
@@ -135,11 +141,9 @@ def run(spec: Windows, kernel: Kernel, times: np.ndarray, values: np.ndarray, st
         key = pa.array(np.zeros(here.sum(), dtype=np.int64))
         columns = [key, pa.array(times[here]).cast(pa.timestamp("us")), key, pa.array(values[here])]
         states.add(pa.RecordBatch.from_arrays(columns, names=list("htkv")))
-        owner = Owner(layout, store)
         found = states.all()
-        owner.add([] if found is None else [found])
-        given_rows += list(owner.close(start + step))
-        owner.save()
+        tables = [] if found is None else [found]
+        given_rows += list(PanesWorker(layout, Turn(0), store).run(None, tables, start + step))
     return given_rows
 
 
@@ -148,8 +152,8 @@ def test_a_running_sum_of_doubles_does_not_drift_in_a_hundred_thousand_slides() 
     values = np.random.default_rng(5).choice([1e16, 1.0, 1e-3, 3.3e8], slides)
     kernel = aggregate.sum("x").bind([pa.float64()])
     found = run(spec, kernel, np.arange(slides), values, 1000)
-    ends = np.concatenate([np.asarray(part.column(1)) for part in found])
-    sums = np.concatenate([np.asarray(part.column(3)) for part in found])
+    ends = np.concatenate([np.asarray(part.column(0)) for part in found]) + spec.size
+    sums = np.concatenate([np.asarray(part.column(2)) for part in found])
     assert ends.tolist() == list(range(1, slides + 60))
     tail = np.arange(slides - 3000, slides)
     fresh = [float(np.sum(values[max(0, end - 60) : end])) for end in ends[tail]]
@@ -171,12 +175,9 @@ def test_a_window_reads_only_pages_that_enter_or_leave() -> None:
         states = Partials(layout, ((3,),))
         one, when = pa.array([1]), pa.array([second]).cast(pa.timestamp("us"))
         states.add(pa.RecordBatch.from_arrays([one, when, one, pa.array([0.5])], names=list("htkv")))
-        owner = Owner(layout, store)
         found = states.all()
         assert found is not None
-        owner.add([found])
-        closed = list(owner.close(second + 1))
-        owner.save()
+        closed = list(PanesWorker(layout, Turn(0), store).run(None, [found], second + 1))
         before, store.reads = store.reads, 0
         reads.append(before)
         assert sum(part.num_rows for part in closed) == 1
@@ -191,17 +192,51 @@ def test_a_key_without_rows_leaves_no_trace() -> None:
     layout, store = Layout(spec, (pa.string(), pa.int64()), kernels()), MemoryStore()
     sizes = []
     for second in range(200):
-        owner = Owner(layout, store)
-        owner.add(partials(layout, [(second, f"key {second}", None, 1)]))
-        list(owner.close(second + 1))
-        owner.save()
+        tables = partials(layout, [(second, f"key {second}", None, 1)])
+        list(PanesWorker(layout, Turn(0), store).run(None, tables, second + 1))
         sizes.append(sum(map(len, store.blobs.values())))
     assert max(sizes[100:]) <= 1.05 * max(sizes[50:100])
 
 
 def test_another_query_on_the_same_state_is_refused() -> None:
     store = MemoryStore()
-    owner = Owner(Layout(Windows(2, 1), (pa.string(), pa.int64()), kernels()), store)
-    owner.save()
+    PanesWorker(Layout(Windows(2, 1), (pa.string(), pa.int64()), kernels()), Turn(0), store).save()
     with pytest.raises(SkewlessError, match="the checkpoint is of another query"):
-        Owner(Layout(Windows(3, 1), (pa.string(), pa.int64()), kernels()), store)
+        PanesWorker(Layout(Windows(3, 1), (pa.string(), pa.int64()), kernels()), Turn(0), store)
+
+
+ROWS: list[Row] = [(3, "a", 1, 5), (4, "a", 1, 2), (12, "b", None, 7), (10**15, "a", 1, 1)]
+
+
+def test_without_a_watermark_no_window_is_closed() -> None:
+    layout, store = Layout(Windows(10, 5), (pa.string(), pa.int64()), kernels()), MemoryStore()
+    assert list(PanesWorker(layout, Turn(0), store).run(None, partials(layout, ROWS[:2]), None)) == []
+    assert PanesWorker(layout, Turn(0), store).wake is None
+    found = windows_of(PanesWorker(layout, Turn(0), store).run(None, partials(layout, ROWS[2:3]), 20))
+    assert {key: values[:2] for key, values in found.items()} == {
+        (-5, "a", 1): (2, 7),
+        (0, "a", 1): (2, 7),
+        (5, "b", None): (1, 7),
+        (10, "b", None): (1, 7),
+    }
+
+
+def test_the_last_call_of_a_batch_closes_all_windows() -> None:
+    layout, store = Layout(Windows(10, 5), (pa.string(), pa.int64()), kernels()), MemoryStore()
+    worker = PanesWorker(layout, Turn(0), store)
+    assert list(worker.run(None, partials(layout, ROWS), None)) == []
+    oracle = WrittenOut(Windows(10, 5))
+    oracle.add(ROWS[:3], late=-100)
+    wanted = {key: oracle.row(key) for key in oracle.windows}
+    far = {(start, "a", 1): (1, 1, 0.25, 1, None) for start in (10**15 - 5, 10**15)}
+    assert windows_of(worker.run(None, [], END)) == {**wanted, **far}
+    assert windows_of(worker.run(None, [], END)) == {}
+    assert [name for name in store.blobs if name.startswith("page/")] == []
+
+
+def test_a_worker_wakes_when_its_first_open_window_ends() -> None:
+    layout, store = Layout(Windows(10, 5), (pa.string(), pa.int64()), kernels()), MemoryStore()
+    assert len(windows_of(PanesWorker(layout, Turn(0), store).run(None, partials(layout, ROWS[:3]), 7))) == 1
+    assert PanesWorker(layout, Turn(0), store).wake == 10
+    assert set(windows_of(PanesWorker(layout, Turn(0), store).run(None, [], 10))) == {(0, "a", 1)}
+    assert PanesWorker(layout, Turn(0), store).wake == 15

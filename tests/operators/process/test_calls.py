@@ -15,12 +15,12 @@ from hypothesis import strategies as st
 
 from skewless.core.errors import SkewlessError
 from skewless.operators.process import Processor, Rows, SlotProcessor, State
-from skewless.operators.process.calls import TIME, EachKey, Kept, ManyKeys, step_of
+from skewless.operators.process.calls import TIME, EachKey, Kept, ManyKeys, calls_of
 from skewless.operators.process.processor import Key, Row
 
 KEYS = pa.schema([("user", pa.string())])
 FIELDS = pa.schema([("total", pa.int64()), ("name", pa.string())])
-RESULT = pa.schema([("user", pa.string()), ("total", pa.int64())])
+RESULT = pa.schema([("total", pa.int64()), ("note", pa.string())])
 INPUT = pa.schema([("user", pa.string()), ("price", pa.int64())])
 NOON = datetime(2024, 5, 1, 12, tzinfo=timezone.utc)
 Process = Callable[[Key, Rows, State], Any]
@@ -50,14 +50,14 @@ def kept_of(users: list[str | None], totals: list[int | None], timers: list[int 
 def run(
     processor: Processor, rows: dict[str | None, list[int]], totals: list[int | None] | None = None
 ) -> tuple[list[tuple[Any, ...]], Kept]:
-    """The result as tuples, and what is then kept."""
-    step = step_of(processor, KEYS, FIELDS, RESULT)
+    """The result as tuples, the key first, and what is then kept."""
+    calls = calls_of(processor, KEYS, FIELDS, RESULT)
     users = [user for user, prices in rows.items() for _price in prices]
     prices = [price for prices in rows.values() for price in prices]
     batch = pa.RecordBatch.from_arrays([pa.array(users, pa.string()), pa.array(prices, pa.int64())], schema=INPUT)
     bounds = np.cumsum([0, *map(len, rows.values())])
-    result, kept = step.rows(batch, bounds, kept_of(list(rows), totals or [None] * len(rows)))
-    assert result.schema == RESULT
+    result, kept = calls.rows(batch, bounds, kept_of(list(rows), totals or [None] * len(rows)))
+    assert result.schema.types == [*KEYS.types, *RESULT.types]
     return list(zip(*(column.to_pylist() for column in result.columns), strict=True)), kept
 
 
@@ -67,31 +67,42 @@ def total(key: Key, rows: Rows, state: State) -> int:
 
 
 def as_tuples(key: Key, rows: Rows, state: State) -> list[Row]:
-    return [(*key, total(key, rows, state))]
+    return [(total(key, rows, state), "x")]
 
 
 def as_dictionaries(key: Key, rows: Rows, state: State) -> list[Row]:
-    return [{"total": total(key, rows, state), "user": key[0]}]
+    return [{"note": "x", "total": total(key, rows, state)}]
 
 
 def as_generator(key: Key, rows: Rows, state: State) -> Iterable[Row]:
-    yield [*key, total(key, rows, state)]
+    yield [total(key, rows, state), "x"]
 
 
 @pytest.mark.parametrize("process", [as_tuples, as_dictionaries, as_generator])
 def test_rows_of_the_result_may_be_given_as(process: Process) -> None:
     found, kept = run(Made(process), {"ann": [1, 2], None: [5], "bob": [7]}, [10, None, 20])
-    assert found == [("ann", 13), (None, 5), ("bob", 27)]
+    assert found == [("ann", 13, "x"), (None, 5, "x"), ("bob", 27, "x")]
     assert kept.fields[0].to_pylist() == [13, 5, 27]
 
 
 def test_a_processor_may_give_nothing_and_names_left_out_are_null() -> None:
     def some(key: Key, rows: Rows, state: State) -> list[Row] | None:
-        return None if key == ("ann",) else [{"user": key[0]}]
+        return None if key == ("ann",) else [{"note": "x"}]
 
     found, kept = run(Made(some), {"ann": [1], "bob": [1]})
-    assert found == [("bob", None)]
+    assert found == [("bob", None, "x")]
     assert kept.fields[0].to_pylist() == [None, None]
+
+
+def test_every_row_has_the_key_it_was_given_for() -> None:
+    def several(key: Key, rows: Rows, state: State) -> list[Row]:
+        return [(price, None) for price in rows["price"]]
+
+    found, _kept = run(Made(several), {"ann": [], "bob": [3, 1], None: [2], "cid": [4, 4, 5]})
+    assert found == [
+        *[("bob", 3, None), ("bob", 1, None), (None, 2, None)],
+        *[("cid", 4, None), ("cid", 4, None), ("cid", 5, None)],
+    ]
 
 
 def test_rows_are_seen_as_columns_and_as_dictionaries() -> None:
@@ -136,13 +147,13 @@ def test_a_key_whose_timer_is_due_has_none_and_may_set_another() -> None:
     def expire(key: Key, state: State) -> Iterable[Row]:
         assert state.timer is None
         state.timer = NOON if key == ("bob",) else None
-        yield (*key, state["total"])
+        yield (state["total"], "late")
 
-    step = step_of(Made(as_tuples, expire), KEYS, FIELDS, RESULT)
-    result, kept = step.expire(kept_of(["ann", "bob"], [1, 2], [5, 6]))
-    assert result.to_pydict() == {"user": ["ann", "bob"], "total": [1, 2]}
+    calls = calls_of(Made(as_tuples, expire), KEYS, FIELDS, RESULT)
+    result, kept = calls.expire(kept_of(["ann", "bob"], [1, 2], [5, 6]))
+    assert result.to_pydict() == {"0": ["ann", "bob"], "1": [1, 2], "2": ["late", "late"]}
     assert kept.timers.to_pylist() == [None, int(NOON.timestamp()) * 1_000_000]
-    silent = step_of(Made(as_tuples), KEYS, FIELDS, RESULT)
+    silent = calls_of(Made(as_tuples), KEYS, FIELDS, RESULT)
     assert silent.expire(kept_of(["ann"], [1], [5]))[0].num_rows == 0
 
 
@@ -159,18 +170,23 @@ def waits(timer: Any) -> Process:
 
 
 WRONG = {
-    "too few values": (gives(("ann",)), r"a row of the result is \('ann',\); give 2 values, user, total"),
-    "too many values": (gives(("ann", 1, 2)), r"a row of the result is \('ann', 1, 2\); give 2 values, user, total"),
-    "an unknown name": (gives({"user": "ann", "totl": 1}), r"'totl': 1.*; give 2 values, user, total"),
-    "values instead of rows": (gives("ab"), r"a row of the result is 'ab'; give 2 values, user, total, as a tuple"),
+    "too few values": (gives((1,)), r"a row of the result is \(1,\); give 2 values, total, note"),
+    "too many values": (gives((1, "x", 2)), r"a row of the result is \(1, 'x', 2\); give 2 values, total, note"),
+    "the key as well": (
+        gives(("ann", 1, "x")),
+        r"a row of the result is \('ann', 1, 'x'\); give 2 values, total, note",
+    ),
+    "an unknown name": (gives({"note": "x", "totl": 1}), r"'totl': 1.*; give 2 values, total, note"),
+    "a column of the key": (gives({"user": "ann", "total": 1}), r"'user': 'ann'.*; give 2 values, total, note"),
+    "values instead of rows": (gives("ab"), r"a row of the result is 'ab'; give 2 values, total, note, as a tuple"),
     "a number instead of a row": (gives(7), r"a row of the result is 7; give 2 values"),
     "text for a number": (
-        gives(("ann", 1), ("ann", "x")),
+        gives((1, "x"), ("x", "x")),
         r"column 'total' is 'x', which is no int64.*declare another",
     ),
-    "a number for text": (gives((5, 1)), r"column 'user' is 5, which is no string .*declare another"),
-    "a fraction for a whole number": (gives(("ann", 2.5)), r"column 'total' is 2\.5, which is no int64"),
-    "a number too large": (gives(("ann", 2**70)), r"column 'total' is 1180591620717411303424, which is no int64"),
+    "a number for text": (gives((1, 5)), r"column 'note' is 5, which is no string .*declare another"),
+    "a fraction for a whole number": (gives((2.5, "x")), r"column 'total' is 2\.5, which is no int64"),
+    "a number too large": (gives((2**70, "x")), r"column 'total' is 1180591620717411303424, which is no int64"),
     "state of the wrong type": (keeps("total", "x"), r"state field 'total' is 'x', which is no int64"),
     "a fraction in the state": (keeps("total", 0.5), r"state field 'total' is 0\.5, which is no int64"),
     "an undeclared field": (keeps("last", 1), r"the state has last, which `state` does not declare; keep total, name"),
@@ -201,8 +217,8 @@ def test_refused_with_the_value_and_what_to_do(what: str) -> None:
 
 
 def test_a_whole_number_as_a_float_is_a_whole_number() -> None:
-    found, kept = run(Made(lambda key, rows, state: [("ann", 3.0), ("ann", np.int32(4)), ("ann", None)]), {"ann": [1]})
-    assert found == [("ann", 3), ("ann", 4), ("ann", None)]
+    found, kept = run(Made(lambda key, rows, state: [(3.0, "x"), (np.int32(4), "x"), (None, "x")]), {"ann": [1]})
+    assert found == [("ann", 3, "x"), ("ann", 4, "x"), ("ann", None, "x")]
     assert kept.fields[0].to_pylist() == [None]
 
 
@@ -216,10 +232,10 @@ class Each(Processor):
         state["name"], state.timer = f"of {len(rows)}", NOON + timedelta(seconds=amount)
         if amount == 0:
             state.forget()
-        yield (*key, amount)
+        yield (amount, f"of {len(rows)}")
 
     def expire(self, key: Key, state: State) -> Iterable[Row]:
-        yield (*key, -1)
+        yield (-1, key[0])
 
 
 class Many(SlotProcessor):
@@ -236,7 +252,7 @@ class Many(SlotProcessor):
         timer = pc.add(pa.scalar(NOON, TIME), pc.multiply(amount, 1_000_000).cast(pa.duration("us")))
         columns = {"timer": timer, "name": name, "total": amount}
         states = pa.table({key: pc.if_else(nil, None, column) for key, column in columns.items()})
-        return pa.table({"user": sums["group"].cast(pa.string()), "total": amount}), states
+        return pa.table({"note": name, "total": amount}), states
 
 
 @given(
@@ -257,13 +273,13 @@ def test_all_keys_at_once_give_and_keep_what_they_do_one_by_one(data: list[tuple
 
 
 def test_the_fastest_way_is_taken() -> None:
-    assert type(step_of(Many(), KEYS, FIELDS, RESULT)) is ManyKeys
-    assert type(step_of(Each(), KEYS, FIELDS, RESULT)) is EachKey
-    result, _kept = step_of(Many(), KEYS, FIELDS, RESULT).expire(kept_of(["ann"], [1], [5]))
-    assert result.to_pylist() == [{"user": "ann", "total": -1}]
+    assert type(calls_of(Many(), KEYS, FIELDS, RESULT)) is ManyKeys
+    assert type(calls_of(Each(), KEYS, FIELDS, RESULT)) is EachKey
+    result, _kept = calls_of(Many(), KEYS, FIELDS, RESULT).expire(kept_of(["ann"], [1], [5]))
+    assert result.to_pylist() == [{"0": "ann", "1": -1, "2": "ann"}]
 
 
-def slot(result: dict[str, list[Any]], states: dict[str, Any]) -> SlotProcessor:
+def slot(result: dict[str, Any], states: dict[str, Any]) -> SlotProcessor:
     class Fixed(SlotProcessor):
         state = Each.state
 
@@ -273,24 +289,35 @@ def slot(result: dict[str, list[Any]], states: dict[str, Any]) -> SlotProcessor:
     return Fixed()
 
 
-ONE: dict[str, list[Any]] = {"user": ["ann"], "total": [1]}
+GIVEN: dict[str, list[Any]] = {"total": [1, 2], "note": ["x", None]}
 STATE: dict[str, Any] = {"total": [1, 2], "name": ["x", None]}
 WRONG_TABLES = {
     "too few states": (
-        slot(ONE, {"total": [1], "name": ["x"]}),
+        slot(GIVEN, {"total": [1], "name": ["x"]}),
         "process_slot gave states for 1 keys where 2 came; give a row for each key, in the order they came",
     ),
-    "too many states": (slot(ONE, {"total": [1, 2, 3], "name": ["x"] * 3}), "states for 3 keys where 2 came"),
-    "a state field left out": (slot(ONE, {"total": [1, 2]}), r"the states of process_slot lack name; .*\['total'\]"),
-    "a column left out": (slot({"user": ["ann"]}, STATE), r"the result of process_slot lack total; .*\['user'\]"),
-    "text for a number": (slot({"user": ["ann"], "total": ["x"]}, STATE), "total in the result.*no int64.*'x'"),
-    "a list for a number": (slot(ONE, {**STATE, "total": [[1], [2]]}), "total in the states.*no int64"),
-    "a fraction for a whole number": (slot(ONE, {**STATE, "total": [1.5, 2.0]}), "total in the states.*no int64.*1.5"),
+    "too many states": (slot(GIVEN, {"total": [1, 2, 3], "name": ["x"] * 3}), "states for 3 keys where 2 came"),
+    "a state field left out": (slot(GIVEN, {"total": [1, 2]}), r"the states of process_slot lack name; .*\['total'\]"),
+    "a column left out": (slot({"note": ["x", "y"]}, STATE), r"the result of process_slot lack total; .*\['note'\]"),
+    "text for a number": (slot({**GIVEN, "total": ["x", "x"]}, STATE), "total in the result.*no int64.*'x'"),
+    "a list for a number": (slot(GIVEN, {**STATE, "total": [[1], [2]]}), "total in the states.*no int64"),
+    "a fraction for a whole number": (
+        slot(GIVEN, {**STATE, "total": [1.5, 2.0]}),
+        "total in the states.*no int64.*1.5",
+    ),
     "naive timers": (
-        slot(ONE, {**STATE, "timer": [datetime(2024, 5, 1), None]}),
+        slot(GIVEN, {**STATE, "timer": [datetime(2024, 5, 1), None]}),
         r"timer in the states of process_slot is timestamp\[us\]; give a timestamp with a time zone",
     ),
-    "timers that are no times": (slot(ONE, {**STATE, "timer": [5, None]}), "timer in the states.* is int64; give a"),
+    "rows of no key": (
+        slot({"total": [1], "note": ["x"]}, STATE),
+        "process_slot gave 1 rows for 2 keys; add a column 'group' with the number of each row's key in `states`",
+    ),
+    "a row of a key that did not come": (slot({**GIVEN, "group": [0, 2]}, STATE), "has group 2; there are 2 keys"),
+    "a row of a key before all": (slot({**GIVEN, "group": [-1, 1]}, STATE), "has group -1; there are 2 keys"),
+    "a row that names no key": (slot({**GIVEN, "group": [None, 1]}, STATE), "has group null; there are 2 keys"),
+    "text for the number of a key": (slot({**GIVEN, "group": ["a", "b"]}, STATE), "group in the result.*no int64"),
+    "timers that are no times": (slot(GIVEN, {**STATE, "timer": [5, None]}), "timer in the states.* is int64; give a"),
 }
 
 
@@ -303,8 +330,16 @@ def test_tables_are_refused_with_the_value_and_what_to_do(what: str) -> None:
 
 def test_tables_may_have_more_columns_and_timers_of_nulls() -> None:
     found, kept = run(
-        slot({"more": [0], **ONE}, {"more": [0, 0], **STATE, "timer": [None, None]}), {"ann": [1], "bob": [2]}
+        slot({"more": [0, 0], **GIVEN}, {"more": [0, 0], **STATE, "timer": [None, None]}), {"ann": [1], "bob": [2]}
     )
-    assert found == [("ann", 1)]
+    assert found == [("ann", 1, "x"), ("bob", 2, None)]
     assert kept.timers.to_pylist() == [None, None]
     assert kept.fields[1].to_pylist() == ["x", None]
+
+
+def test_rows_of_a_table_have_the_key_whose_number_they_name() -> None:
+    given_rows = {"total": [1, 2, 3, 4], "note": ["x"] * 4, "group": [1, 1, 0, 1]}
+    found, _kept = run(slot(given_rows, STATE), {"ann": [1], "bob": [2]})
+    assert found == [("bob", 1, "x"), ("bob", 2, "x"), ("ann", 3, "x"), ("bob", 4, "x")]
+    none = {"total": pa.nulls(0, pa.int64()), "note": pa.nulls(0, pa.string()), "group": pa.nulls(0, pa.int64())}
+    assert run(slot(none, STATE), {"ann": [1], "bob": [2]})[0] == []

@@ -1,4 +1,4 @@
-"""Owners of moving slots, with crashes and replays, against one process with dictionaries."""
+"""Workers whose slots move, with crashes and replays, against one process with dictionaries."""
 
 from __future__ import annotations
 
@@ -16,14 +16,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.control.location import Control, Location
+from skewless.control.placements import Placements
+from skewless.control.version import Version
+from skewless.core import blob
 from skewless.core.errors import SkewlessError
 from skewless.core.hashing import xxhash64
 from skewless.core.store import MemoryStore
+from skewless.core.turn import Turn
 from skewless.operators.process import Processor, Rows, State
-from skewless.operators.process.calls import step_of
+from skewless.operators.process.pack import Pack
 from skewless.operators.process.processor import Key, Row
-from skewless.operators.process.worker import Columns, Owner, arriving, changed, leaving
+from skewless.operators.process.worker import Columns, ProcessWorker, Task, changed
+from skewless.operators.send import Sender, received
 from skewless.place.placement import Placement, moves
 
 In = tuple[int | None, int | None, int, int]  # two key columns, time, value
@@ -33,8 +37,9 @@ TIME = pa.timestamp("us", tz="UTC")
 SCHEMA = pa.schema([("a", pa.int64()), ("b", pa.int64()), ("t", TIME), ("v", pa.int64())])
 COLUMNS = Columns(SCHEMA, keys=(0, 1), order=(2, 3), time=2)
 FIELDS = pa.schema([("total", pa.int64()), ("last", pa.int64())])
-RESULT = pa.schema([(name, pa.int64()) for name in ("a", "b", "total", "last")] + [("why", pa.string())])
+RESULT = pa.schema([("total", pa.int64()), ("last", pa.int64()), ("why", pa.string())])
 WORKERS, TAIL = 4, 5
+QUERY = "the query"
 KEYS = [(a, b) for a in (0, 1, 2, 3, None) for b in (1, None)]
 HASHES: list[int] = xxhash64(*(pa.array(list(column), pa.int64()) for column in zip(*KEYS, strict=True))).tolist()
 
@@ -49,12 +54,12 @@ class Total(Processor):
         state["last"] = rows["v"][-1]
         if state["last"] % 3:
             state.timer = rows["t"][-1] + timedelta(microseconds=state["last"])
-        yield (*key, state["total"], state["last"], "row")
+        yield (state["total"], state["last"], "row")
         if state["last"] == 7:
             state.forget()
 
     def expire(self, key: Key, state: State) -> Iterable[Row]:
-        yield (*key, state["total"], state["last"], "timer")
+        yield (state["total"], state["last"], "timer")
         if state["total"] % 3 == 0:
             state.forget()
         elif state["total"] % 3 == 1:
@@ -103,45 +108,55 @@ class Reference:
                     entry[0] += 2
 
 
-def table(rows: Sequence[In]) -> pa.RecordBatch:
-    """Rows as an owner gets them."""
+def table(rows: Sequence[In], version: Version) -> pa.RecordBatch:
+    """Rows as a task gets them, which sends them to workers: hash, control and columns."""
     columns = [pa.array([row[i] for row in rows], pa.int64()) for i in range(4)]
     columns[2] = columns[2].cast(TIME)
-    return pa.RecordBatch.from_arrays(
-        [pa.array(xxhash64(*columns[:2])), *columns], schema=pa.schema([("hash", pa.int64()), *SCHEMA])
-    )
+    control = pa.array([version.code] * len(rows), pa.int64())
+    names = ["hash", "control", *SCHEMA.names]
+    return pa.RecordBatch.from_arrays([pa.array(xxhash64(*columns[:2])), control, *columns], names)
 
 
 @dataclass
 class Cluster:
     """Workers, each with a store of its own, and one folder."""
 
-    location: Location
+    folder: Placements
     ttl: int | None = None
     stores: list[MemoryStore] = field(default_factory=lambda: [MemoryStore() for _worker in range(WORKERS)])
 
-    def owner(self, worker: int, batch: int) -> Owner:
-        step = step_of(Total(), pa.schema([SCHEMA.field(i) for i in COLUMNS.keys]), FIELDS, RESULT)
-        return Owner(worker, COLUMNS, step, self.stores[worker], self.location, batch, self.ttl)
+    def worker(self, worker: int, batch: int) -> ProcessWorker:
+        task = Task(Total(), COLUMNS, FIELDS, RESULT, self.folder, self.ttl)
+        return ProcessWorker(task, Turn(worker, batch, QUERY), self.stores[worker])
 
-    def rows(self, batch: int, control: Control, rows: Sequence[In], watermark: int) -> Counter[Out]:
-        """A batch with rows: every worker hears of the control."""
-        every = table(rows)
-        workers = self.location.placement(control.version).worker_of(np.asarray(every.column(0)))
+    def sent(self, batch: int, version: Version, rows: Sequence[In]) -> list[list[pa.RecordBatch]]:
+        """What each worker gets of rows that two tasks send."""
+        lines: list[dict[str, Any]] = []
+        for task, some in enumerate((rows[::2], rows[1::2])):
+            parts = [table(part, version) for part in (some[:3], some[3:]) if part]
+            sending = Pack(self.folder, SCHEMA).send(parts, Sender(range(WORKERS), task), Turn(task, batch, QUERY))
+            lines += [line for each in sending for line in each.to_pylist()]
+        assert {line["owner"] for line in lines} == set(range(WORKERS))  # every worker hears of the version
+        assert {line["control"] for line in lines} == {version.code}
+        return [
+            received((line["part"], line["rows"]) for line in lines if line["owner"] == worker)
+            for worker in range(WORKERS)
+        ]
+
+    def rows(self, batch: int, version: Version, rows: Sequence[In], watermark: int) -> Counter[Out]:
+        """A micro-batch with rows."""
         out = Counter[Out]()
-        for worker in range(WORKERS):
-            mine = every.filter(pa.array(workers == worker))
-            halves = [mine.slice(0, mine.num_rows // 2), mine.slice(mine.num_rows // 2)]
-            out += tuples(self.owner(worker, batch).run(control, halves, watermark))
+        for worker, mine in enumerate(self.sent(batch, version, rows)):
+            out += tuples(self.worker(worker, batch).run(version.code, mine, watermark))
         return out
 
     def timers(self, batch: int, watermark: int, awake: frozenset[int]) -> Counter[Out]:
-        """A batch without rows: just some workers run, among them those that must."""
+        """A micro-batch without rows: just some workers run, among them those that must."""
         out = Counter[Out]()
-        for worker in range(WORKERS):
-            owner = self.owner(worker, batch)
-            if worker in awake or (owner.wake is not None and owner.wake <= watermark):
-                out += tuples(owner.run(None, [], watermark))
+        for number in range(WORKERS):
+            worker = self.worker(number, batch)
+            if number in awake or (worker.wake is not None and worker.wake <= watermark):
+                out += tuples(worker.run(None, [], watermark))
         return out
 
     def copies(self) -> list[dict[str, bytes]]:
@@ -153,7 +168,8 @@ class Cluster:
 
     def slots(self, worker: int) -> set[str]:
         """Those that a worker holds entries of."""
-        return set(json.loads(self.stores[worker].blobs.get("notes", b'{"slots": []}'))["slots"])
+        data = self.stores[worker].blobs.get("state")
+        return set(json.loads(blob.notes(blob.load(data))["notes"])["slots"]) if data else set()
 
 
 def tuples(batches: Iterable[pa.RecordBatch]) -> Counter[Out]:
@@ -162,31 +178,36 @@ def tuples(batches: Iterable[pa.RecordBatch]) -> Counter[Out]:
 
 @dataclass
 class Driver:
-    """What decides by which control the next batch goes."""
+    """What decides by which version the next micro-batch goes."""
 
-    location: Location
-    control: Control
-    given: bool = False  # whether a batch with rows was committed since the placement was announced
+    folder: Placements
+    version: Version = field(default_factory=lambda: Version(0))
+    given: bool = False  # whether a micro-batch with rows was committed since the placement was announced
 
     def turn(self, placement: Placement) -> None:
         """Announce a placement, or let the announced one come into force once it can."""
-        version = self.control.version
-        if not self.control.moving:
-            self.location.write_placement(placement.with_version(version + 1))
-            self.control, self.given = Control(version, moving=True), False
+        if not self.version.announced:
+            number = self.folder.last() + 1
+            self.folder.write_placement(placement.with_version(number), self.version.force, QUERY)
+            self.version, self.given = Version(self.version.force, number), False
         elif self.given:
-            self.control = Control(version + 1)
+            self.version = Version(self.version.announced)
 
-    def commit(self, ran_by: Control) -> None:
-        """A batch with rows was committed, which ran by that control."""
-        self.given = self.given or (ran_by == self.control and ran_by.moving)
+    def drop(self) -> None:
+        """Take the announcement back: the number is not used again."""
+        self.version = Version(self.version.force)
+
+    def commit(self, ran_by: Version) -> None:
+        """A micro-batch with rows was committed, which ran by that version."""
+        self.given = self.given or (ran_by == self.version and ran_by.announced > 0)
 
 
 @dataclass(frozen=True)
 class Attempt:
     """A micro-batch that is run: for the first time, or again after a crash."""
 
-    turn: bool  # whether the control takes its next step before
+    turn: bool  # whether the version takes its next step before
+    drop: bool  # whether an announcement is taken back before
     placement: Placement  # to announce, if it is time for one
     awake: frozenset[int]  # who runs although no timer is due
 
@@ -211,6 +232,7 @@ rows_in = st.lists(
 attempts = st.builds(
     Attempt,
     turn=st.sampled_from([True, True, False]),
+    drop=st.sampled_from([False, False, False, True]),
     placement=placements(),
     awake=st.frozensets(st.integers(0, WORKERS - 1)),
 )
@@ -225,9 +247,9 @@ def test_rows_come_out_as_from_one_process_whatever_moves_and_however_often_a_ba
     first: Placement,
     batches: list[tuple[list[tuple[Any, int, int, int]], list[Attempt]]],
 ) -> None:
-    location = Location.at(str(tmp_path_factory.mktemp("stream")))
-    location.write_placement(first)
-    cluster, reference, driver = Cluster(location, ttl), Reference(ttl), Driver(location, Control(0))
+    folder = Placements.at(str(tmp_path_factory.mktemp("stream")))
+    folder.write_placement(first, 0, None)
+    cluster, reference, driver = Cluster(folder, ttl), Reference(ttl), Driver(folder)
     clock = watermark = 0
     for batch, (data, attempts) in enumerate(batches):
         rows: list[In] = []
@@ -237,16 +259,18 @@ def test_rows_come_out_as_from_one_process_whatever_moves_and_however_often_a_ba
         wanted, before = reference.run(rows, watermark), cluster.copies()
         for attempt in attempts:
             cluster.restore(before)  # the folder stays as the last attempt left it
+            if attempt.drop:
+                driver.drop()
             if attempt.turn:
                 driver.turn(attempt.placement)
-            ran_by = driver.control
+            ran_by = driver.version
             if rows:
                 assert cluster.rows(batch, ran_by, rows, watermark) == wanted
             else:
                 assert cluster.timers(batch, watermark, attempt.awake) == wanted
         if rows:
             driver.commit(ran_by)
-            placement = location.placement(ran_by.version)
+            placement = folder.placement(ran_by.force)
             owners = {placement.name(slot): int(worker) for slot, worker in enumerate(placement.owners)}
             for worker in range(WORKERS):
                 assert all(owners[name] == worker for name in cluster.slots(worker))
@@ -255,9 +279,9 @@ def test_rows_come_out_as_from_one_process_whatever_moves_and_however_often_a_ba
 
 def test_a_long_stream_with_many_moves_comes_out_as_from_one_process(tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
-    location = Location.at(str(tmp_path))
-    location.write_placement(Placement.of(WORKERS, rng.integers(0, WORKERS, TAIL).tolist()))
-    cluster, reference, driver = Cluster(location, 40), Reference(40), Driver(location, Control(0))
+    folder = Placements.at(str(tmp_path))
+    folder.write_placement(Placement.of(WORKERS, rng.integers(0, WORKERS, TAIL).tolist()), 0, None)
+    cluster, reference, driver = Cluster(folder, 40), Reference(40), Driver(folder)
     clock = watermark = 0
     for batch in range(60):
         keys = rng.zipf(1.3, 60) % 200
@@ -267,57 +291,57 @@ def test_a_long_stream_with_many_moves_comes_out_as_from_one_process(tmp_path: P
             (int(key) if key % 7 else None, None if key % 3 else 1, max(0, int(time)), int(value))
             for key, time, value in zip(keys, times, rng.integers(0, 13, 60), strict=True)
         ]
-        hashes = np.asarray(table(rows).column(0))
+        hashes = np.asarray(table(rows, driver.version).column(0))
         own = {key: int(rng.integers(WORKERS)) for key in hashes[: rng.integers(6)].tolist()}
         driver.turn(Placement.of(WORKERS, rng.integers(0, WORKERS, TAIL).tolist(), own))
-        assert cluster.rows(batch, driver.control, rows, watermark) == reference.run(rows, watermark)
-        driver.commit(driver.control)
+        assert cluster.rows(batch, driver.version, rows, watermark) == reference.run(rows, watermark)
+        driver.commit(driver.version)
         watermark = max(watermark, clock - 4)
-    assert driver.control.version >= 25
+    assert driver.version.force >= 25
 
 
-def test_what_moves_is_a_transfer_of_the_slots_it_comes_to() -> None:
-    before = Placement.of(3, tail=[0, 1], own={4: 0, 9: 1, 11: 2})
-    after = Placement.of(3, tail=[0, 2], own={4: 2, 5: 1, 11: 2}, version=1)
+def test_the_slots_that_change_are_those_that_keys_leave_or_come_to() -> None:
+    before = Placement.of(3, tail=[0, 1, 0], own={4: 0, 9: 1, 12: 2})
+    after = Placement.of(3, tail=[0, 2, 0], own={4: 2, 5: 1, 12: 2}, version=1)
     assert [move.slot for move in moves(before, after)] == ["t1", "k4", "k5", "k9"]
-    assert changed(before, after) == ["t1", "k4", "k5", "k9"]
-    assert [set(leaving(before, after, worker)) for worker in range(3)] == [{"k4"}, {"t1"}, set()]
-    assert [set(arriving(before, after, worker)) for worker in range(3)] == [set(), set(), {0, 1}]
+    # Key 5 leaves tail slot 2 for a slot of its own, and key 9 goes back to tail slot 0.
+    assert changed(before, after) == {"t1", "k4", "k5", "t2", "k9", "t0"}
+    assert changed(before, before.with_version(1)) == set()
 
 
 BEFORE = Placement.of(2, tail=[0, 1, 0, 1, 0], own={HASHES[0]: 0})
 AFTER = Placement.of(2, tail=[1, 0, 0, 1, 1], own={HASHES[2]: 1}, version=1)
-IN_FORCE = Control(1)
+IN_FORCE = Version(1)
 ROWS: list[In] = [(a, b, 10 + i, i) for i, (a, b) in enumerate(KEYS)]
 
 
 @pytest.fixture
 def moving(tmp_path: Path) -> Cluster:
-    """Two workers that are about to swap slots: the batches 0 and 1 are committed, in the second they gave."""
-    cluster = Cluster(Location.at(str(tmp_path)))
-    cluster.location.write_control(Control(0))
-    cluster.location.write_placement(BEFORE)
-    cluster.location.write_placement(AFTER)
-    cluster.rows(0, Control(0), ROWS, 0)
-    cluster.rows(1, Control(0, moving=True), ROWS, 0)
+    """Two workers that are about to swap slots: micro-batches 0 and 1 are committed, in the second they gave."""
+    cluster = Cluster(Placements.at(str(tmp_path)))
+    cluster.folder.write_control(Version(0), QUERY)
+    cluster.folder.write_placement(BEFORE, 0, None)
+    cluster.folder.write_placement(AFTER, 0, QUERY)
+    cluster.rows(0, Version(0), ROWS, 0)
+    cluster.rows(1, Version(0, announced=1), ROWS, 0)
     return cluster
 
 
-def refused(cluster: Cluster, message: str, control: Control | None = IN_FORCE, batch: int = 2) -> None:
-    """Worker 1 refuses a batch, and a retry finds what was there."""
-    before = cluster.copies()
-    rows = table(ROWS) if control is not None else table([])
+def refused(cluster: Cluster, message: str, version: Version | None = IN_FORCE, batch: int = 2) -> None:
+    """Worker 1 refuses a micro-batch, and a retry finds what was there."""
+    before, rows = cluster.copies(), table(ROWS, IN_FORCE).remove_column(1)
+    control, tables = (None, []) if version is None else (version.code, [rows])
     with pytest.raises(SkewlessError, match=message):
-        list(cluster.owner(1, batch).run(control, [rows], 30))
+        list(cluster.worker(1, batch).run(control, tables, 30))
     assert cluster.copies() == before
 
 
 def taken(cluster: Cluster) -> None:
-    """The next batch comes out as if nothing had happened."""
+    """The next micro-batch comes out as if nothing had happened."""
     reference = Reference(None)
     reference.run(ROWS, 0)
     reference.run(ROWS, 0)
-    assert cluster.rows(2, Control(1), ROWS, 11) == reference.run(ROWS, 11)
+    assert cluster.rows(2, Version(1), ROWS, 11) == reference.run(ROWS, 11)
 
 
 SLOTS = rf"the state of slots t0, t4, k{HASHES[2]} from worker 0"
@@ -327,9 +351,9 @@ def test_state_that_did_not_arrive_is_not_done_without(moving: Cluster, tmp_path
     file = tmp_path / "moves/1/0-1.arrow"
     data = file.read_bytes()
     file.unlink()
-    refused(moving, rf"{SLOTS} is not at file://{tmp_path}/moves/1/0-\*\.arrow; restore the folder")
-    (tmp_path / "moves/1/0-2.arrow").write_bytes(data)  # as of this batch: not of one before it
-    refused(moving, rf"{SLOTS} is not at file://{tmp_path}/moves/1/0-\*\.arrow; restore the folder")
+    refused(moving, rf"{SLOTS} is not at {tmp_path}/moves/1/0-\*\.arrow; restore the folder")
+    (tmp_path / "moves/1/0-2.arrow").write_bytes(data)  # as of this micro-batch: not of one before it
+    refused(moving, rf"{SLOTS} is not at {tmp_path}/moves/1/0-\*\.arrow; restore the folder")
     file.write_bytes(data)
     taken(moving)
 
@@ -339,56 +363,99 @@ def test_state_that_arrived_in_part_is_not_taken(moving: Cluster, tmp_path: Path
     file = tmp_path / "moves/1/0-1.arrow"
     data = file.read_bytes()
     file.write_bytes(data[: int(part * len(data))])
-    refused(moving, rf"{SLOTS} at file://{tmp_path}/moves/1/0-1\.arrow is damaged \(.*\); restore the folder")
+    refused(moving, rf"{SLOTS} at {tmp_path}/moves/1/0-1\.arrow is damaged \(.*\); restore the folder")
     file.write_bytes(data)
     taken(moving)
 
 
 def test_state_of_other_columns_is_not_taken(moving: Cluster, tmp_path: Path) -> None:
-    moving.location.write_moves(1, 1, 0, pa.record_batch([pa.array(["x"])], names=["x"]))
-    refused(moving, rf"{SLOTS} at file://{tmp_path}/moves/1/0-1\.arrow is damaged \(.*\); restore the folder")
+    moving.folder.give(AFTER, Turn(0, 1, QUERY), ["t0"], pa.record_batch([pa.array(["x"])], names=["x"]))
+    refused(moving, rf"{SLOTS} at {tmp_path}/moves/1/0-1\.arrow is damaged \(.*\); restore the folder")
 
 
-def damage(cluster: Cluster, version: int, change: Callable[[str], str]) -> None:
-    file = Path(cluster.location.uri.removeprefix("file://")) / "placements" / f"{version}.json"
-    file.write_text(change(file.read_text()))
-    # By another name of the folder, as on a machine that has not read the placement yet.
-    cluster.location = Location(f"{cluster.location.uri}/.", cluster.location.whose)
+def test_state_that_another_query_gave_is_not_taken(moving: Cluster, tmp_path: Path) -> None:
+    data = blob.load((tmp_path / "moves/1/0-1.arrow").read_bytes())
+    slots = json.loads(blob.notes(data)["move"])["slots"]
+    moving.folder.give(AFTER, Turn(0, 1, "another"), slots, data)
+    refused(moving, rf"the folder {tmp_path} belongs to query another, and this is query {QUERY}")
+    moving.folder.give(AFTER, Turn(0, 1, QUERY), slots, data)
+    taken(moving)
+
+
+def test_state_that_was_given_for_another_placement_is_not_taken(moving: Cluster, tmp_path: Path) -> None:
+    data = blob.load((tmp_path / "moves/1/0-1.arrow").read_bytes())
+    slots = json.loads(blob.notes(data)["move"])["slots"]
+    other = Placement.of(2, tail=[1, 0, 0, 1, 0], own={HASHES[2]: 1}, version=1)
+    for placement, names in ((other, slots), (AFTER, slots[1:])):
+        moving.folder.give(placement, Turn(0, 1, QUERY), names, data)
+        refused(moving, rf"{SLOTS} at {tmp_path}/moves/1/0-1\.arrow was given for another placement; restore")
+    moving.folder.give(AFTER, Turn(0, 1, QUERY), slots, data)
+    taken(moving)
+
+
+def test_who_is_called_without_rows_goes_by_the_version_of_its_last_call(moving: Cluster, tmp_path: Path) -> None:
+    moving.folder.write_control(Version(1), QUERY)  # which rows bring, and nobody else
+    list(moving.worker(0, 2).run(None, [], 0))
+    given_again = [tmp_path / f"moves/1/0-{batch}.arrow" for batch in (1, 2)]  # the placement is still announced
+    assert given_again[0].read_bytes() == given_again[1].read_bytes()
+    taken(moving)
+    held = {worker: moving.slots(worker) for worker in range(2)}
+    for worker in range(2):
+        list(moving.worker(worker, 3).run(None, [], 0))
+    assert {worker: moving.slots(worker) for worker in range(2)} == held
+    assert list((tmp_path / "moves").iterdir()) == [tmp_path / "moves/1"]
 
 
 WAYS: dict[str, tuple[Callable[[str], str], str]] = {
     "cut": (lambda text: text[:40], r"is damaged \(.*\); restore the folder that goes with this checkpoint"),
     "of fewer owners": (lambda text: text.replace('own\\":[', 'own\\":[1,'), r"is damaged \(.* owners.*\); restore"),
-    "of another stream": (lambda text: text.replace('{"id": "', '{"id": "x'), "is of another stream; restore the"),
-    "of another version": (lambda text: text.replace('version\\":', 'version\\":7'), r"is placement 7\d; restore the"),
+    "of another stream": (lambda text: text.replace('"stream": "', '"stream": "x'), "is of another stream; restore"),
+    "of another version": (lambda text: text.replace('"number": ', '"number": 7'), r"is damaged \(it is version 7\d\)"),
+    "of another format": (lambda text: text.replace('"format": 1', '"format": 2'), "has format 2, .* reads format 1;"),
+    "without its placement": (lambda text: text.replace('"placement": ', '"place": '), r"is damaged \('placement'\)"),
 }
 
 
-@pytest.mark.parametrize("version", [0, 1, 2])
+@pytest.mark.parametrize("number", [0, 1, 2])
 @pytest.mark.parametrize("way", WAYS)
-def test_a_damaged_placement_is_refused_before_anything_is_written(moving: Cluster, way: str, version: int) -> None:
-    moving.location.write_placement(BEFORE.with_version(2))
+def test_a_damaged_placement_is_refused_before_anything_is_written(
+    moving: Cluster, tmp_path: Path, way: str, number: int
+) -> None:
+    moving.folder.write_placement(BEFORE.with_version(2), 1, QUERY)
     change, message = WAYS[way]
-    damage(moving, version, change)
-    refused(moving, rf"/\./placements/{version}\.json {message}", Control(1, moving=True))
-    if version < 2:  # who just wakes for its timers gives away as well
-        refused(moving, rf"/\./placements/{version}\.json {message}", None)
+    file = tmp_path / f"versions/{number}.json"
+    file.write_text(change(file.read_text()))
+    refused(moving, rf"{tmp_path}/versions/{number}\.json {message}", Version(1, announced=2))
+    if number < 2:  # who just wakes for its timers gives away as well
+        refused(moving, rf"{tmp_path}/versions/{number}\.json {message}", None)
 
 
 def test_a_missing_placement_is_refused(moving: Cluster, tmp_path: Path) -> None:
-    refused(moving, rf"placement 2 is not at file://{tmp_path}/placements/2\.json; restore", Control(1, True))
+    message = rf"version 2 is not at {tmp_path}/versions/2\.json; restore the folder"
+    refused(moving, message, Version(1, announced=2))
 
 
-@pytest.mark.parametrize("control", [Control(2), Control(3, moving=True), Control(2, moving=True)])
-def test_a_folder_that_is_ahead_of_the_checkpoint_is_refused(moving: Cluster, control: Control) -> None:
-    message = rf"the folder file://.* is at placement {control.version}, but the checkpoint is at 0; restore both"
-    refused(moving, message, control)
+@pytest.mark.parametrize("version", [Version(2), Version(3, announced=4), Version(2, announced=3)])
+def test_a_folder_that_is_ahead_of_the_checkpoint_is_refused(moving: Cluster, version: Version) -> None:
+    for number in (2, 3, 4):
+        moving.folder.write_placement(AFTER.with_version(number), number - 1, QUERY)
+    message = rf"the folder file://.* is at placement {version.force}, but the checkpoint is at 0; restore both"
+    refused(moving, message, version)
+
+
+def test_a_placement_that_followed_one_that_was_never_in_force_is_taken(moving: Cluster) -> None:
+    moving.folder.write_placement(AFTER.with_version(2), 0, QUERY)
+    moving.rows(2, Version(0, announced=2), ROWS, 0)
+    reference = Reference(None)
+    for _batch in range(3):
+        reference.run(ROWS, 0)
+    assert moving.rows(3, Version(2), ROWS, 11) == reference.run(ROWS, 11)
 
 
 def test_a_folder_that_is_behind_the_checkpoint_is_refused(moving: Cluster) -> None:
     taken(moving)
     message = r"the folder file://.* is at placement 0, but the checkpoint is at 1; restore both from the same time"
-    refused(moving, message, Control(0, moving=True), batch=3)
+    refused(moving, message, Version(0, announced=1), batch=3)
 
 
 def test_a_folder_in_use_is_refused_to_a_new_checkpoint(moving: Cluster) -> None:
@@ -397,6 +464,6 @@ def test_a_folder_in_use_is_refused_to_a_new_checkpoint(moving: Cluster) -> None
 
 
 def test_a_folder_of_another_stream_is_refused(moving: Cluster) -> None:
-    moving.location = Location(moving.location.uri, "another")
+    moving.folder = Placements(moving.folder.uri, "another")
     message = "the folder file://.* does not belong to this checkpoint; name the one it was made with"
     refused(moving, message)

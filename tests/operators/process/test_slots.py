@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from skewless.core.store import MemoryStore
 from skewless.operators.process.entries import TIMER, TOUCHED, Layout, find
-from skewless.operators.process.slots import MOST_PARTS, Shelf, live
+from skewless.operators.process.slots import MOST_PARTS, SlotStore, live
 
 Entry = tuple[int | None, int | None, int]  # state, timer, when it was last touched
 
@@ -49,25 +49,25 @@ changes = st.tuples(st.sampled_from(NAMES), some, st.sampled_from(["add"] * 6 + 
 
 
 @given(st.lists(changes, max_size=30))
-def test_a_shelf_holds_what_dictionaries_hold(changes: list[tuple[str, dict[int, Entry], str]]) -> None:
+def test_slots_hold_what_dictionaries_hold(changes: list[tuple[str, dict[int, Entry], str]]) -> None:
     store, model = MemoryStore(), {name: dict[int, Entry]() for name in NAMES}
     notes = "{}"
     for name, entries, how in changes:
-        shelf = Shelf(LAYOUT, store, json.loads(notes))
+        slots = SlotStore(LAYOUT, store, json.loads(notes))
         if how == "add":
-            shelf.add(name, entries_of(entries), shelf.read(name))
+            slots.add(name, entries_of(entries), slots.read(name))
             model[name] = kept(model[name] | entries)
         else:
             model[name] = kept(entries) if how == "replace" else {}
-            shelf.replace(name, entries_of(model[name]))
-        notes = json.dumps(shelf.notes())
+            slots.replace(name, entries_of(model[name]))
+        notes = json.dumps(slots.notes())
         for each, wanted in model.items():
-            assert held(shelf.whole(each)) == wanted
+            assert held(slots.whole(each)) == wanted
             timers = [timer for _state, timer, _touched in wanted.values() if timer is not None]
-            wake, oldest = shelf[each].wake, shelf[each].oldest
+            wake, oldest = slots[each].wake, slots[each].oldest
             assert not timers or (wake is not None and wake <= min(timers))
             assert not wanted or (oldest is not None and oldest <= min(touched for *_, touched in wanted.values()))
-        parts = {f"{each}/{number}" for each in shelf.names for number, _rows in shelf[each].parts}
+        parts = {f"{each}/{number}" for each in slots.names for number, _rows in slots[each].parts}
         assert set(store.blobs) == parts
 
 
@@ -83,66 +83,66 @@ class Counting(MemoryStore):
         super().put(name, data)
 
 
-def touch(shelf: Shelf, keys: Iterable[int], slots: int, value: int, before: int | None = None) -> None:
+def touch(slots: SlotStore, keys: Iterable[int], count: int, value: int, before: int | None = None) -> None:
     """Write keys, all of one size, into the slots they lie in."""
     every = np.fromiter(keys, dtype=np.int64)
-    for slot in range(slots):
-        here = every[every % slots == slot]
+    for slot in range(count):
+        here = every[every % count == slot]
         if len(here):
             column = pa.array(np.full(len(here), value, dtype=np.int64))
             there = np.ones(len(here), dtype=bool)
             entries = LAYOUT.entries(here, [pa.array(here)], [column], column, column, there)
-            shelf.add(f"t{slot}", entries, shelf.read(f"t{slot}"), before)
+            slots.add(f"t{slot}", entries, slots.read(f"t{slot}"), before)
 
 
-def written_per_batch(held_keys: int, touched: int, slots: int, batches: int) -> float:
+def written_per_batch(held_keys: int, touched: int, count: int, batches: int) -> float:
     store, rng = Counting(), np.random.default_rng(3)
-    shelf = Shelf(LAYOUT, store)
-    touch(shelf, range(held_keys), slots, 0)
+    slots = SlotStore(LAYOUT, store)
+    touch(slots, range(held_keys), count, 0)
     store.written = 0
     for batch in range(batches):
-        touch(shelf, np.sort(rng.choice(held_keys, touched, replace=False)), slots, batch)
-    assert sum(shelf.whole(name).num_rows for name in shelf.names) == held_keys
+        touch(slots, np.sort(rng.choice(held_keys, touched, replace=False)), count, batch)
+    assert sum(slots.whole(name).num_rows for name in slots.names) == held_keys
     return store.written / batches
 
 
-@pytest.mark.parametrize("slots", [1, 4])
-def test_what_is_written_goes_by_the_keys_touched_and_not_by_those_held(slots: int) -> None:
-    few = written_per_batch(1_000, 1_000, slots, 200)
-    assert written_per_batch(50_000, 1_000, slots, 200) <= 2 * few
+@pytest.mark.parametrize("count", [1, 4])
+def test_what_is_written_goes_by_the_keys_touched_and_not_by_those_held(count: int) -> None:
+    few = written_per_batch(1_000, 1_000, count, 200)
+    assert written_per_batch(50_000, 1_000, count, 200) <= 2 * few
 
 
 def test_a_slot_has_few_parts_however_little_changes() -> None:
-    shelf, most = Shelf(LAYOUT, MemoryStore()), 0
-    touch(shelf, range(5_000), 1, 0)
+    slots, most = SlotStore(LAYOUT, MemoryStore()), 0
+    touch(slots, range(5_000), 1, 0)
     for batch in range(1, 2 * MOST_PARTS):
-        touch(shelf, [batch], 1, batch)
-        most = max(most, len(shelf["t0"].parts))
+        touch(slots, [batch], 1, batch)
+        most = max(most, len(slots["t0"].parts))
     assert most == MOST_PARTS
-    assert held(shelf.whole("t0"))[200] == (200, 200, 200)
+    assert held(slots.whole("t0"))[200] == (200, 200, 200)
 
 
 def test_what_a_slot_has_in_parts_is_at_most_five_times_what_it_holds() -> None:
-    shelf, rng = Shelf(LAYOUT, MemoryStore()), np.random.default_rng(4)
+    slots, rng = SlotStore(LAYOUT, MemoryStore()), np.random.default_rng(4)
     for batch in range(300):
-        touch(shelf, rng.choice(100, 30, replace=False), 4, batch)
-        for name in shelf.names:
-            assert sum(rows for _number, rows in shelf[name].parts) <= 5 * 25 + 30
+        touch(slots, rng.choice(100, 30, replace=False), 4, batch)
+        for name in slots.names:
+            assert sum(rows for _number, rows in slots[name].parts) <= 5 * 25 + 30
 
 
 def test_expired_entries_go_when_a_slot_is_written_as_one() -> None:
     store = MemoryStore()
-    shelf = Shelf(LAYOUT, store)
-    shelf.add("t0", entries_of({1: (1, None, 10), 2: (2, None, 20), 3: (3, None, 30)}), [])
-    shelf.replace("t0", shelf.whole("t0"), before=20)
-    assert held(shelf.whole("t0")) == {2: (2, None, 20), 3: (3, None, 30)}
-    assert shelf["t0"].oldest == 20
-    shelf.add(
-        "t0", entries_of({3: (4, None, 40), 4: (4, None, 40), 5: (5, None, 40), 6: (6, None, 40)}), shelf.read("t0"), 35
+    slots = SlotStore(LAYOUT, store)
+    slots.add("t0", entries_of({1: (1, None, 10), 2: (2, None, 20), 3: (3, None, 30)}), [])
+    slots.replace("t0", slots.whole("t0"), before=20)
+    assert held(slots.whole("t0")) == {2: (2, None, 20), 3: (3, None, 30)}
+    assert slots["t0"].oldest == 20
+    slots.add(
+        "t0", entries_of({3: (4, None, 40), 4: (4, None, 40), 5: (5, None, 40), 6: (6, None, 40)}), slots.read("t0"), 35
     )
-    assert sorted(held(shelf.whole("t0"))) == [3, 4, 5, 6]
-    shelf.replace("t0", shelf.whole("t0"), before=41)
-    assert shelf.names == []
+    assert sorted(held(slots.whole("t0"))) == [3, 4, 5, 6]
+    slots.replace("t0", slots.whole("t0"), before=41)
+    assert slots.names == []
     assert store.blobs == {}
 
 

@@ -14,7 +14,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless import SkewlessError
-from skewless.core.windows import Windows, rows
+from skewless.core.windows import Windows
+from skewless.operators.windows import function as module
 from skewless.operators.windows.function import Answers, MergeCall, Objects, PaneCall, Span, WindowCall, span_of
 from skewless.operators.windows.slices import Slices, slices
 
@@ -133,7 +134,7 @@ def test_a_function_sees_the_key_the_window_and_its_rows(arrow: bool) -> None:
         calls.append((key, tuple(window), frame["value"].tolist()))
         return len(frame), "".join(frame["word"])
 
-    ((count, (n, word)),) = ran(WindowCall(function, SEEN, SCHEMA, arrow), seen(), rows(4, 2))
+    ((count, (n, word)),) = ran(WindowCall(function, SEEN, SCHEMA, arrow), seen(), Windows(4, 2, rows=True))
     assert calls == [
         (("x",), (0, 4), [0, 1, 2, 3]),
         (("x",), (2, 6), [2, 3, 4, 5]),
@@ -154,7 +155,7 @@ def test_what_a_function_writes_to_its_rows_stays_there() -> None:
         frame.sort_values("word", ascending=False, inplace=True)
         return total, str(len(frame.columns))
 
-    ((_count, (n, word)),) = ran(WindowCall(function, SEEN, SCHEMA), seen(), rows(4, 2))
+    ((_count, (n, word)),) = ran(WindowCall(function, SEEN, SCHEMA), seen(), Windows(4, 2, rows=True))
     assert n.to_pylist() == [6, 14, 9, 21, 8]
     assert set(word.to_pylist()) == {"3"}
 
@@ -165,7 +166,7 @@ def test_large_answers_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     def function(key: tuple[Any, ...], window: Span, frame: pd.DataFrame) -> Rows:
         return [(i, None) for i in frame["value"].tolist()]
 
-    pieces = ran(WindowCall(function, SEEN, SCHEMA), seen(), rows(4, 2))
+    pieces = ran(WindowCall(function, SEEN, SCHEMA), seen(), Windows(4, 2, rows=True))
     assert [count for count, _columns in pieces] == [4, 4, 5, 1]
     assert [n for _count, columns in pieces for n in columns[0].to_pylist()] == [
         0,
@@ -186,8 +187,8 @@ def test_large_answers_come_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_a_function_that_gives_nothing_has_no_piece() -> None:
-    assert ran(WindowCall(lambda key, window, frame: None, SEEN, SCHEMA), seen(), rows(4, 2)) == []
-    assert ran(WindowCall(lambda key, window, frame: [], SEEN, SCHEMA), seen(), rows(4, 2)) == []
+    assert ran(WindowCall(lambda key, window, frame: None, SEEN, SCHEMA), seen(), Windows(4, 2, rows=True)) == []
+    assert ran(WindowCall(lambda key, window, frame: [], SEEN, SCHEMA), seen(), Windows(4, 2, rows=True)) == []
 
 
 def test_an_error_says_in_which_window_it_was() -> None:
@@ -206,7 +207,7 @@ def test_an_error_says_in_which_window_it_was() -> None:
 
 def test_answers_for_panes_are_merged_in_order_of_time() -> None:
     pane = PaneCall(lambda key, span, frame: "".join(frame["word"]), SEEN)
-    ((count, (objects,)),) = ran(pane, seen(), rows(2, 2))
+    ((count, (objects,)),) = ran(pane, seen(), Windows(2, 2, rows=True))
     assert count == 5
     merge = MergeCall(lambda key, window, answers: (len(answers), "|".join(answers)), SCHEMA)
     passed = pa.RecordBatch.from_arrays([objects], ["0"])

@@ -1,12 +1,11 @@
-"""Owners of windows, panes and counts, on random streams, against windows put together row by row; and the tuner's."""
+"""Workers of windows, panes and counts, on random streams, against windows put together row by row."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -18,15 +17,21 @@ from hypothesis import strategies as st
 from skewless import SkewlessError
 from skewless.chop.assignment import Assignment, BatchAssignment, KeyAssignment
 from skewless.chop.ring import PaneAssignment, PaneRing
-from skewless.control.plans import Plan, Plans, Work
+from skewless.control.batch_sizes import BatchSizes
+from skewless.control.loop import Chosen, Observed
 from skewless.control.tuning import Tuning
-from skewless.core.store import MemoryStore
-from skewless.core.windows import BEFORE_ALL, Windows, rows
-from skewless.operators.windows.adaptive import TunedOwner
-from skewless.operators.windows.counted import CountOwner, Numberer
+from skewless.control.version import Version
+from skewless.core.store import MemoryStore, Store
+from skewless.core.turn import Turn
+from skewless.core.windows import BEFORE_ALL, END, Windows
+from skewless.operators.send import Sender, received
+from skewless.operators.windows.adaptive import AdaptiveWorker
+from skewless.operators.windows.counted import CountedWorker, Numberer
 from skewless.operators.windows.function import MergeCall, PaneCall, WindowCall
-from skewless.operators.windows.panes import PaneOwner
-from skewless.operators.windows.worker import Columns, Owner, Task
+from skewless.operators.windows.panes import PaneWorker
+from skewless.operators.windows.spread import AdaptiveSpread
+from skewless.operators.windows.worker import Columns, Task, WindowWorker
+from skewless.operators.worker import Worker
 
 ROWS = pa.schema([("key", pa.int64()), ("value", pa.int64())])
 ANSWER = pa.schema([("n", pa.int64()), ("values", pa.list_(pa.int64()))])
@@ -61,14 +66,23 @@ def sent(rows: pa.RecordBatch, deal: Assignment, worker: int) -> pa.RecordBatch:
     return rows.take(pa.array(which[workers == worker]))
 
 
-def ran(make: Any, store: MemoryStore, tables: list[pa.RecordBatch], watermark: int | None) -> list[pa.RecordBatch]:
-    return list(make(store).run(tables, watermark))
+def ran(
+    make: Callable[[Turn, Store], Worker],
+    worker: int,
+    store: MemoryStore,
+    tables: list[pa.RecordBatch],
+    watermark: int | None,
+) -> list[pa.RecordBatch]:
+    return list(make(Turn(worker), store).run(None, tables, watermark))
 
 
-def found(batch: pa.RecordBatch) -> Iterator[tuple[int, int, int, tuple[int, ...]]]:
+def found(windows: Windows, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, int, tuple[int, ...]]]:
     """Window, key, how many, which."""
-    _hash, window, key, n, values = (column.to_pylist() for column in batch.columns)
-    yield from ((w, k, c, tuple(v)) for w, k, c, v in zip(window, key, n, values, strict=True))
+    for batch in batches:
+        start, key, n, values = (column.to_pylist() for column in batch.columns)
+        for at, k, c, v in zip(start, key, n, values, strict=True):
+            assert at % windows.slide == 0
+            yield at // windows.slide, k, c, tuple(v)
 
 
 def expected(stream: Stream, windows: Windows) -> list[tuple[int, int, int, tuple[int, ...]]]:
@@ -120,11 +134,10 @@ def test_windows_hold_what_came_in_time(
     for batch_rows, watermark in stream:
         for worker, store in enumerate(stores):
             tables = [sent(table(batch_rows), deal, worker)] if batch_rows else []
-            for answer in ran(partial(Owner, task, deal, worker), store, tables, watermark):
-                got += found(answer)
+            got += found(windows, ran(partial(WindowWorker, task, deal), worker, store, tables, watermark))
     assert sorted(got) == expected(stream, windows)
     for store in stores:  # nothing is left but notes
-        assert list(store.blobs) == ["notes"]
+        assert list(store.blobs) == ["state"]
 
 
 @settings(max_examples=60, deadline=None)
@@ -140,18 +153,17 @@ def test_panes_give_what_windows_give(stream: Stream, windows: Windows, workers:
         passed: list[pa.RecordBatch] = []
         for worker, (store, _later) in enumerate(stores):
             tables = [sent(table(batch_rows), panes, worker)] if batch_rows else []
-            passed += ran(partial(PaneOwner, windows, pane_task, panes, worker), store, tables, watermark)
+            passed += ran(partial(PaneWorker, windows, pane_task, panes), worker, store, tables, watermark)
         passed = [
             each.set_column(1, each.schema.field(1), pa.array(np.asarray(each.column(1)) * ring.pane))
             for each in passed
         ]
         for worker, (_earlier, store) in enumerate(stores):
             tables = [sent(each, deal, worker) for each in passed]
-            for answer in ran(partial(Owner, window_task, deal, worker), store, tables, watermark):
-                got += found(answer)
+            got += found(windows, ran(partial(WindowWorker, window_task, deal), worker, store, tables, watermark))
     assert sorted(got) == expected(stream, windows)
     for pair in stores:
-        assert [list(store.blobs) for store in pair] == [["notes"], ["notes"]]
+        assert [list(store.blobs) for store in pair] == [["state"], ["state"]]
 
 
 @settings(max_examples=60, deadline=None)
@@ -159,7 +171,7 @@ def test_panes_give_what_windows_give(stream: Stream, windows: Windows, workers:
 def test_windows_of_rows_are_over_when_their_rows_are_there(
     stream: Stream, one: int, other: int, workers: int, batch: int
 ) -> None:
-    windows = rows(max(one, other), min(one, other))
+    windows = Windows(max(one, other), min(one, other), rows=True)
     task = Task(COLUMNS, windows, WindowCall(whole, ROWS, ANSWER))
     by_key, deal = KeyAssignment(workers), BatchAssignment.of(windows, workers, batch)
     stores = [(MemoryStore(), MemoryStore()) for _ in range(workers)]
@@ -168,11 +180,10 @@ def test_windows_of_rows_are_over_when_their_rows_are_there(
         numbered: list[pa.RecordBatch] = []
         for worker, (store, _later) in enumerate(stores):
             tables = [sent(table(batch_rows), by_key, worker)] if batch_rows else []
-            numbered += ran(partial(Numberer, task, worker), store, tables, None)
+            numbered += ran(partial(Numberer, task), worker, store, tables, None)
         for worker, (_earlier, store) in enumerate(stores):
             tables = [sent(each, deal, worker) for each in numbered]
-            for answer in ran(partial(CountOwner, task, deal, worker), store, tables, None):
-                got += found(answer)
+            got += found(windows, ran(partial(CountedWorker, task, deal), worker, store, tables, None))
         for _time, key, value in sorted(batch_rows, key=lambda row: row[0]):
             seen[key].append(value)
     for key, values in seen.items():
@@ -186,42 +197,76 @@ def test_windows_of_a_batch_come_together() -> None:
     windows = Windows(10, 5)
     deal = BatchAssignment.of(windows, 1, 4)
     task, store = Task(COLUMNS, windows, WindowCall(whole, ROWS, ANSWER), together=True), MemoryStore()
-    first = ran(partial(Owner, task, deal, 0), store, [table([(t, 1, t) for t in range(0, 40, 5)])], 24)
-    assert [w for answer in first for w, *_ in found(answer)] == [-1]  # the batch of windows -4 to -1
-    owner = Owner(task, deal, 0, store)
-    assert owner.wake == 25  # when window 3 ends
-    second = list(owner.run([], 25))
-    assert [w for answer in second for w, *_ in found(answer)] == [0, 1, 2, 3]
+    first = ran(partial(WindowWorker, task, deal), 0, store, [table([(t, 1, t) for t in range(0, 40, 5)])], 24)
+    assert [w for w, *_ in found(windows, first)] == [-1]  # the batch of windows -4 to -1
+    worker = WindowWorker(task, deal, Turn(0), store)
+    assert worker.wake == 25  # when window 3 ends
+    second = list(worker.run(None, [], 25))
+    assert [w for w, *_ in found(windows, second)] == [0, 1, 2, 3]
 
 
 def test_many_small_batches_stay_few_blobs() -> None:
     windows, store = Windows(10_000, 10_000), MemoryStore()
     deal, task = BatchAssignment.of(windows, 1, 1), Task(COLUMNS, windows, WindowCall(whole, ROWS, ANSWER))
     for i in range(1000):
-        ran(partial(Owner, task, deal, 0), store, [table([(i, 1, i)])], 0)
+        ran(partial(WindowWorker, task, deal), 0, store, [table([(i, 1, i)])], 0)
     assert len(store.blobs) < 30
-    (answer,) = ran(partial(Owner, task, deal, 0), store, [], 20_000)
-    assert list(found(answer)) == [(0, 1, 1000, tuple(range(1000)))]
+    answers = ran(partial(WindowWorker, task, deal), 0, store, [], 20_000)
+    assert list(found(windows, answers)) == [(0, 1, 1000, tuple(range(1000)))]
 
 
 def test_state_of_another_query_is_refused() -> None:
     windows, store = Windows(10, 10), MemoryStore()
     deal, call = BatchAssignment.of(windows, 1, 1), WindowCall(whole, ROWS, ANSWER)
-    ran(partial(Owner, Task(COLUMNS, windows, call, mark="one"), deal, 0), store, [table([(1, 1, 1)])], 0)
+    one, other = (Task(COLUMNS, windows, call, mark=mark) for mark in ("one", "other"))
+    ran(partial(WindowWorker, one, deal), 0, store, [table([(1, 1, 1)])], 0)
     with pytest.raises(SkewlessError, match=r"were one, now they are other.*new checkpoint"):
-        Owner(Task(COLUMNS, windows, call, mark="other"), deal, 0, store)
+        WindowWorker(other, deal, Turn(0), store)
 
 
 def test_a_far_time_costs_nothing() -> None:
     windows, store = Windows(60_000_000, 1), MemoryStore()
     deal, task = BatchAssignment.of(windows, 2, 5), Task(COLUMNS, windows, WindowCall(whole, ROWS, ANSWER))
     far = 4_000_000_000_000_000
-    ran(partial(Owner, task, deal, 0), store, [table([(far, 1, 1)])], 0)
-    assert not ran(partial(Owner, task, deal, 0), store, [], 1_000_000)  # not one of the windows before it
+    ran(partial(WindowWorker, task, deal), 0, store, [table([(far, 1, 1)])], 0)
+    assert not ran(partial(WindowWorker, task, deal), 0, store, [], 1_000_000)  # not one of the windows before it
 
 
-def loop(path: Path, windows: Windows, workers: int = 2, batch: int = 1) -> Tuning:
-    return Tuning("stream", Plans.at(str(path)), BatchAssignment.of(windows, workers, batch), latency=1.0, period=1e9)
+@settings(max_examples=30, deadline=None)
+@given(streams(), WINDOWS, st.integers(1, 3), st.integers(1, 4), st.booleans())
+def test_the_last_call_of_a_batch_closes_all_windows(
+    stream: Stream, windows: Windows, workers: int, batch: int, together: bool
+) -> None:
+    all_rows = [row for batch_rows, _watermark in stream for row in batch_rows]
+    deal, got = BatchAssignment.of(windows, workers, batch), []
+    task = Task(COLUMNS, windows, WindowCall(whole, ROWS, ANSWER), together=together)
+    for number in range(workers):
+        store = MemoryStore()
+        worker = WindowWorker(task, deal, Turn(number), store)
+        tables = [sent(table(all_rows), deal, number)] if all_rows else []
+        assert list(worker.run(None, tables, None)) == []  # without a watermark no window is over
+        got += found(windows, worker.run(None, [], END))
+        assert (worker.held, worker.wake, list(store.blobs)) == (0, None, ["state"])
+        assert list(worker.run(None, [], END)) == []
+    assert sorted(got) == expected([(all_rows, 10**9)], windows)
+
+
+def test_the_last_call_of_a_batch_closes_all_panes() -> None:
+    windows = Windows(10, 4)
+    deal = BatchAssignment.of(windows.panes, 1, 1)
+    task, store = Task(COLUMNS, windows.panes, PaneCall(of_pane, ROWS)), MemoryStore()
+    worker = PaneWorker(windows, task, deal, Turn(0), store)
+    assert list(worker.run(None, [table([(0, 1, 5), (1, 1, 6), (2, 1, 7), (10**15, 2, 8)])], None)) == []
+    (answer,) = worker.run(None, [], END)
+    hashes, panes, keys, _objects = (column.to_pylist() for column in answer.columns)
+    assert (hashes, panes, keys) == ([7, 7, 14], [0, 1, 10**15 // 2], [1, 1, 2])  # as they are sent on
+    assert list(store.blobs) == ["state"]
+
+
+def tuned(path: Path, windows: Windows, workers: int = 2, batch: int = 1) -> Tuning:
+    """The loop on the driver of a stream whose batches change in size when a test says so."""
+    sizes = BatchAssignment.of(windows, workers, batch)
+    return Tuning("stream", BatchSizes.at(str(path)), sizes, 1.0, 1e9, Chosen("batches", "as the test asks"))
 
 
 @settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
@@ -234,119 +279,123 @@ def test_windows_are_whole_whatever_the_sizes_do(
     batch: int,
     data: st.DataObject,
 ) -> None:
-    tuning = loop(tmp_path_factory.mktemp("plans"), windows, workers, batch)
+    tuning = tuned(tmp_path_factory.mktemp("sizes"), windows, workers, batch)
+    folder, kinds = tuning.folder, (pa.int64(),) * 4
     task = Task(COLUMNS, windows, WindowCall(whole, ROWS, ANSWER))
-    stores, got, code = [MemoryStore() for _ in range(workers)], [], Plan(0).code
+    stores, got, code = [MemoryStore() for _ in range(workers)], [], Version(0).code
     for number, (batch_rows, watermark) in enumerate(stream):
-        if data.draw(st.booleans()):
-            code = tuning.plans.read_code() or 0  # or the micro-batch began before the last one was learned from
+        if data.draw(st.booleans()):  # or the micro-batch began before the last one was learned from
+            control = folder.read_control()
+            assert control is not None
+            code = control[0].code
         if not batch_rows:
-            answers = [
-                answer
-                for i, store in enumerate(stores)
-                for answer in owner(task, tuning, i, store, None, [], watermark)
-            ]
-        else:
-            dealer = tuning.plans.dealer(Plan.of(code))
-            answers = []
             for i, store in enumerate(stores):
-                answers += owner(
-                    task, tuning, i, store, (code, number), [sent(table(batch_rows), dealer, i)], watermark
-                )
-            reached = int(windows.last(np.array([time for time, _key, _value in batch_rows])).max())
-            progress: Any = SimpleNamespace(id="one", batchId=number, eventTime={})
-            tuning.take({"control": code, "reached": reached, "n": len(batch_rows)}, progress)  # type: ignore[arg-type]
-            assert not tuning._failed
-            if not tuning.announced and data.draw(st.booleans()):
-                tuning.change(data.draw(st.integers(1, 6)))
-        for answer in answers:
-            got += found(answer)
+                got += found(windows, adaptive(task, folder, Turn(i, number, "q"), store, None, [], watermark))
+            continue
+        rows = table(batch_rows)
+        rows = rows.add_column(0, "control", pa.array([code] * rows.num_rows))
+        sending = AdaptiveSpread(folder, windows, kinds)
+        lines = list(sending.send([rows], Sender(range(workers), 0), Turn(0, number, "q")))
+        sent_lines = [line for each in lines for line in each.to_pylist()]
+        for i, store in enumerate(stores):
+            tables = received((line["part"], line["rows"]) for line in sent_lines if line["owner"] == i)
+            got += found(windows, adaptive(task, folder, Turn(i, number, "q"), store, code, tables, watermark))
+        notes = tuple(tuple(line["note"]) for line in sent_lines if line["note"])
+        assert tuning.hear(Observed("q", "run", number, control=code, notes=notes))
+        assert not tuning._failed
+        if not tuning.announced and data.draw(st.booleans()):
+            tuning.change(data.draw(st.integers(1, 6)))
     assert sorted(got) == expected(stream, windows)
 
 
-def owner(
+def adaptive(
     task: Task,
-    tuning: Tuning,
-    worker: int,
+    folder: BatchSizes,
+    turn: Turn,
     store: MemoryStore,
-    control: tuple[int, int] | None,
+    code: int | None,
     tables: list[pa.RecordBatch],
-    watermark: int,
+    watermark: int | None,
 ) -> list[pa.RecordBatch]:
-    made = TunedOwner(task, tuning.plans, worker, store)
-    if control:
-        made.obey(*control)
-    return list(made.run(tables, watermark))
+    return list(AdaptiveWorker(task, folder, turn, store).run(code, tables, watermark))
 
 
-def test_a_plan_that_came_too_early_is_refused_and_taken_back(tmp_path: Path) -> None:
-    windows, store = Windows(10, 5), MemoryStore()
-    tuning = loop(tmp_path, windows, workers=1)
-    task = Task(COLUMNS, windows, WindowCall(whole, ROWS, ANSWER))
-    plans = tuning.plans
-    owner(task, tuning, 0, store, (Plan(0).code, 0), [table([(100, 1, 1)])], 0)  # reaches window 20
-    plans.write_deal(1, BatchAssignment.of(windows, 1, 1).changed(3, 20), before=0)
-    plans.write_plan(Plan(1))
-    with pytest.raises(SkewlessError, match=r"plan 1 .* from window 20 on.*start the query again"):
-        owner(task, tuning, 0, store, (Plan(1).code, 1), [table([(101, 1, 2)])], 0)
-    again = loop(tmp_path, windows, workers=1)
-    assert plans.read_plan() == Plan(0)
-    assert again.deal.batch == 1
-    owner(task, again, 0, store, (Plan(0).code, 1), [table([(101, 1, 2)])], 0)
+ADAPTED = Task(COLUMNS, Windows(10, 5), WindowCall(whole, ROWS, ANSWER))
 
 
-def test_an_announcement_does_not_outlive_the_driver(tmp_path: Path) -> None:
-    tuning = loop(tmp_path, Windows(10, 5))
-    tuning.take({"control": 0, "reached": 7, "n": 10}, SimpleNamespace(id="q", batchId=0, eventTime={}))  # type: ignore[arg-type]
-    tuning.change(4)
-    assert tuning.announced
-    with pytest.raises(SkewlessError, match="on its way"):
-        tuning.change(5)
-    again = loop(tmp_path, Windows(10, 5))
-    assert not again.announced
-    again.take({"control": 0, "reached": 7, "n": 10}, SimpleNamespace(id="q", batchId=1, eventTime={}))  # type: ignore[arg-type]
-    again.change(4)
-    assert again.plans.read_plan() == Plan(0, announced=2)  # not a number that was used before
+@pytest.fixture
+def folder(tmp_path: Path) -> BatchSizes:
+    """One worker, and a window to a batch."""
+    sizes = BatchSizes.at(str(tmp_path / "sizes"))
+    sizes.write_sizes(0, BatchAssignment.of(ADAPTED.windows, 1, 1), 0, None)
+    sizes.write_control(Version(0), "q")
+    return sizes
 
 
-def test_another_shape_or_another_folder_is_refused(tmp_path: Path) -> None:
-    windows, store = Windows(10, 5), MemoryStore()
-    tuning = loop(tmp_path / "one", windows)
-    with pytest.raises(SkewlessError, match="empty folder"):
-        loop(tmp_path / "one", Windows(20, 5))
-    task = Task(COLUMNS, windows, WindowCall(whole, ROWS, ANSWER))
-    owner(task, tuning, 0, store, (0, 0), [table([(100, 1, 1)])], 0)
+def test_a_version_that_came_too_early_is_refused_and_taken_back(folder: BatchSizes) -> None:
+    store = MemoryStore()
+    adaptive(ADAPTED, folder, Turn(0, 0, "q"), store, Version(0).code, [table([(100, 1, 1)])], 0)  # reaches window 20
+    folder.write_sizes(1, folder.sizes(0).changed(3, 20), 0, "q")
+    folder.write_control(Version(1), "q")
+    before = dict(store.blobs)
+    with pytest.raises(SkewlessError, match=r"version 1 .* from window 20 on.*start the query again"):
+        adaptive(ADAPTED, folder, Turn(0, 1, "q"), store, Version(1).code, [table([(101, 1, 2)])], 0)
+    assert store.blobs == before
+    tuning = tuned(Path(folder.uri.removeprefix("file://")), ADAPTED.windows, workers=1)  # the driver starts again
+    assert folder.read_control() == (Version(0), "q")
+    assert tuning.sizes.batch == 1
+    adaptive(ADAPTED, folder, Turn(0, 1, "q"), store, Version(0).code, [table([(101, 1, 2)])], 0)
+
+
+def test_a_worker_that_knew_of_a_version_takes_it_over(folder: BatchSizes) -> None:
+    store = MemoryStore()
+    adaptive(ADAPTED, folder, Turn(0, 0, "q"), store, Version(0).code, [table([(94, 1, 1)])], 0)  # reaches window 18
+    folder.write_sizes(1, folder.sizes(0).changed(3, 20), 0, "q")
+    adaptive(ADAPTED, folder, Turn(0, 1, "q"), store, Version(0, announced=1).code, [table([(100, 1, 2)])], 0)
+    got = adaptive(ADAPTED, folder, Turn(0, 2, "q"), store, Version(1).code, [table([(101, 1, 3)])], 200)
+    assert [(window, values) for window, _key, _n, values in found(ADAPTED.windows, got)] == [
+        *[(17, (1,)), (18, (1,))],
+        *[(19, (2, 3)), (20, (2, 3))],
+    ]
+
+
+def test_who_is_called_without_rows_goes_by_the_sizes_of_its_last_call(folder: BatchSizes) -> None:
+    store = MemoryStore()
+    task = Task(COLUMNS, ADAPTED.windows, ADAPTED.call, together=True)
+    folder.write_sizes(1, folder.sizes(0).changed(4, 20), 0, "q")
+    adaptive(task, folder, Turn(0, 0, "q"), store, Version(0, announced=1).code, [table([(99, 1, 1)])], 0)
+    adaptive(task, folder, Turn(0, 1, "q"), store, Version(1).code, [table([(102, 1, 2)])], 0)
+    folder.write_control(Version(0), "q")  # which rows would bring
+    timer = partial(adaptive, task, folder, Turn(0, 2, "q"), store, None, [])
+    assert [w for w, *_ in found(task.windows, timer(110))] == [18, 19]
+    assert AdaptiveWorker(task, folder, Turn(0, 3, "q"), store).wake == 125  # with window 23, the last of four
+    assert [w for w, *_ in found(task.windows, timer(124))] == []
+    assert [w for w, *_ in found(task.windows, timer(125))] == [20]
+
+
+def test_a_folder_that_is_ahead_of_the_checkpoint_is_refused(folder: BatchSizes) -> None:
+    store = MemoryStore()
+    adaptive(ADAPTED, folder, Turn(0, 0, "q"), store, Version(0).code, [table([(100, 1, 1)])], 0)
+    for number in (1, 2):
+        folder.write_sizes(number, folder.sizes(number - 1).changed(3, 20 * number), number - 1, "q")
+    with pytest.raises(SkewlessError, match=r"is at version 2, but the checkpoint is at 0; restore both"):
+        adaptive(ADAPTED, folder, Turn(0, 1, "q"), store, Version(2).code, [table([(101, 1, 2)])], 0)
+
+
+def test_what_a_worker_did_is_told_once_for_each_micro_batch(folder: BatchSizes) -> None:
+    store = MemoryStore()
+    rows = [table([(100, 1, 1), (101, 1, 2), (101, 2, 3)])]
+    adaptive(ADAPTED, folder, Turn(0, 4, "q"), store, Version(0).code, rows, 110)
+    adaptive(ADAPTED, folder, Turn(0, 4, "q"), store, None, [], 120)  # a call without rows is not measured
+    (work,) = folder.take_work(4)
+    assert (work.updates, work.windows, work.rows) == (6, 4, 3)  # windows 19 and 20 of two keys
+    assert 0 <= work.seconds < 60
+
+
+def test_another_folder_is_refused(folder: BatchSizes, tmp_path: Path) -> None:
+    store = MemoryStore()
+    adaptive(ADAPTED, folder, Turn(0, 0, "q"), store, Version(0).code, [table([(100, 1, 1)])], 0)
+    other = BatchSizes.at(str(tmp_path / "other"))
+    other.write_sizes(0, folder.sizes(0), 0, None)
     with pytest.raises(SkewlessError, match="does not belong to this checkpoint"):
-        owner(task, loop(tmp_path / "two", windows), 0, store, (0, 1), [], 0)
-
-
-def test_sizes_of_windows_that_are_over_are_left_out() -> None:
-    windows = Windows(10, 5)
-    deal = BatchAssignment.of(windows, 3, 2).changed(4, 10).changed(1, 20).changed(5, 33)
-    short = deal.from_window(25)
-    assert short.sizes == (deal.sizes[0], (20, 1), (33, 5))
-    later, hashes = np.arange(25, 80), np.full(55, 11)
-    assert (short.worker_of(hashes, later) == deal.worker_of(hashes, later)).all()
-    assert deal.from_window(5) == deal
-    assert BatchAssignment.of(windows, 3, 2).from_window(100) == BatchAssignment.of(windows, 3, 2)
-
-
-def test_a_size_that_is_hardly_better_is_not_worth_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    windows, clock = Windows(10_000_000, 1_000_000), iter(range(0, 1000, 10))
-    monkeypatch.setattr("skewless.control.tuning.time.monotonic", lambda: next(clock))
-    plans = Plans.at(str(tmp_path))
-    tuning = Tuning("stream", plans, BatchAssignment.of(windows, 2, 2), latency=1000.0, period=1.0, most=8)
-    sizes = []
-    for batch in range(40):
-        code = plans.read_code()
-        deal = plans.deal(Plan.of(code or 0).force)
-        rows = (10 + deal.batch - 1) * 1000
-        work = Work(batch, 10_000 * deal.batch, deal.batch, rows, rows * 1e-5)
-        for worker in range(2):
-            plans.write_work(worker, work)
-        row: Any = {"control": code, "reached": 20 * batch, "n": 20_000}
-        tuning.take(row, SimpleNamespace(id="q", batchId=batch, eventTime={}))  # type: ignore[arg-type]
-        sizes.append(tuning.deal.batch)
-    assert not tuning._failed
-    assert max(sizes) == 8  # as many as there may be: rows cost, and larger batches copy fewer
-    assert sizes[-20:] == [8] * 20
+        adaptive(ADAPTED, other, Turn(0, 1, "q"), store, Version(0).code, [], 0)

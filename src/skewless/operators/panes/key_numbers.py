@@ -1,4 +1,4 @@
-"""The keys of an owner, each with a small number: its slot. A key without rows gives its slot to a new one."""
+"""The keys of a worker, each with a small number; a key without rows gives its number to a new one."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ from skewless.core.store import Store
 _NAME = "keys/{}"
 
 
-class Slots:
-    """Keys by slot, and in how many panes each has rows.
+class KeyNumbers:
+    """Keys by number, and in how many panes each has rows.
 
     What is stored is a log: new keys are appended to it, and it is written anew when it is mostly outdated.
 
     Parameters
     ----------
     types
-        Of the key columns.
+        The types of the key columns.
     """
 
     def __init__(self, types: Sequence[pa.DataType]) -> None:
@@ -37,32 +37,32 @@ class Slots:
         return len(self.uses)
 
     def of(self, keys: Sequence[pa.Array]) -> Int64Array:
-        """The slot of each of these keys; a new key gets one."""
+        """The number of each of these keys; a new key gets one."""
         old = len(self)
         together = [pa.concat_arrays([have, more]) for have, more in zip(self.columns, keys, strict=True)]
         numbers, first = codes(together)
-        numbers, first = numbers[old:], first[old:]  # the keys of slots are distinct, so their numbers are the slots
+        numbers, first = numbers[old:], first[old:]  # the keys there are differ, so these are their own
         if not len(first):
             return numbers
         free = np.flatnonzero(self.uses == 0)
         free = free[~np.isin(free, numbers)][: len(first)]
-        slots = np.concatenate([free, np.arange(old, old + len(first) - len(free))])
+        given = np.concatenate([free, np.arange(old, old + len(first) - len(free))])
         at = np.arange(old + len(first) - len(free))
-        at[slots] = first
+        at[given] = first
         self.columns = [column.take(pa.array(at)) for column in together]
         self.uses = np.concatenate([self.uses, np.zeros(len(at) - old, dtype=np.int64)])
-        self._new.append((slots, [column.take(pa.array(first)) for column in together]))
-        return np.concatenate([np.arange(old), slots])[numbers]
+        self._new.append((given, [column.take(pa.array(first)) for column in together]))
+        return np.concatenate([np.arange(old), given])[numbers]
 
-    def take(self, slots: Int64Array) -> list[pa.Array]:
-        """The key columns of these slots."""
-        return [column.take(pa.array(slots)) for column in self.columns]
+    def take(self, numbers: Int64Array) -> list[pa.Array]:
+        """The key columns of these numbers."""
+        return [column.take(pa.array(numbers)) for column in self.columns]
 
     def save(self, store: Store) -> int:
         """Write what is new, and return how many pieces there are now."""
-        for slots, columns in self._new:
-            self._logged += len(slots)
-            store.put(_NAME.format(self._chunks), blob.dump([pa.array(slots), *columns]))
+        for given, columns in self._new:
+            self._logged += len(given)
+            store.put(_NAME.format(self._chunks), blob.dump([pa.array(given), *columns]))
             self._chunks += 1
         self._new = []
         if self._logged > 2 * len(self) + 1024 or self._chunks > 64:
@@ -73,16 +73,16 @@ class Slots:
         return self._chunks
 
     @classmethod
-    def load(cls, types: Sequence[pa.DataType], uses: Int64Array, chunks: int, store: Store) -> Slots:
+    def load(cls, types: Sequence[pa.DataType], uses: Int64Array, chunks: int, store: Store) -> KeyNumbers:
         """What was saved."""
-        slots = cls(types)
-        slots.uses, slots._chunks = uses, chunks
+        loaded = cls(types)
+        loaded.uses, loaded._chunks = uses, chunks
         pieces = [blob.load(store.need(_NAME.format(chunk))).columns for chunk in range(chunks)]
-        slots._logged = sum(len(piece[0]) for piece in pieces)
+        loaded._logged = sum(len(piece[0]) for piece in pieces)
         if pieces:
             where = np.concatenate([np.asarray(piece[0]) for piece in pieces])
             at = np.empty(len(uses), dtype=np.int64)
             at[where] = np.arange(len(where))  # of equal places the last one stays
             columns = [pa.concat_arrays([piece[i + 1] for piece in pieces]) for i in range(len(types))]
-            slots.columns = [column.take(pa.array(at)) for column in columns]
-        return slots
+            loaded.columns = [column.take(pa.array(at)) for column in columns]
+        return loaded

@@ -1,4 +1,4 @@
-"""What an owner must know of its query."""
+"""What a worker of panes must know of its query."""
 
 from __future__ import annotations
 
@@ -13,12 +13,23 @@ from skewless.core.windows import Windows
 
 @dataclass(frozen=True)
 class Layout:
-    """Windows, the types of the key columns, what to aggregate, and whether to give changes or closed windows.
+    """The shape of an aggregation.
 
-    `marks` says in words what each kernel computes, for stored state to be known by.
+    Parameters
+    ----------
+    windows
+        Their size and slide.
+    keys
+        The types of the key columns.
+    kernels
+        What to aggregate.
+    updating
+        Whether to give the windows that changed, or each window once it is closed.
+    marks
+        What each kernel computes, in words: stored state is known by them.
     """
 
-    spec: Windows
+    windows: Windows
     keys: tuple[pa.DataType, ...]
     kernels: tuple[Kernel, ...]
     updating: bool = False
@@ -29,4 +40,4 @@ class Layout:
         """Names everything that stored state depends on."""
         fields = [[type(kernel).__name__, *map(str, kernel.types)] for kernel in self.kernels]
         keys = [str(kind) for kind in self.keys]
-        return json.dumps([self.spec.size, self.spec.slide, keys, fields, self.updating, self.marks])
+        return json.dumps([self.windows.size, self.windows.slide, keys, fields, self.updating, self.marks])

@@ -1,4 +1,4 @@
-"""The panes of an owner, several neighbours to a blob: a call to the state store costs more than some bytes in it."""
+"""The panes of a worker, several neighbours to a blob: a call to the state store costs more than some bytes in it."""
 
 from __future__ import annotations
 
@@ -27,17 +27,17 @@ class Pages:
     ----------
     kernels
         What the panes hold.
-    spec
-        Says how many panes a window has.
+    windows
+        They say how many panes a window has.
     store
-        Where pages are kept; None to keep them in memory only.
+        Where pages are kept.
     """
 
-    def __init__(self, kernels: Sequence[Kernel], spec: Windows, store: Store | None) -> None:
+    def __init__(self, kernels: Sequence[Kernel], windows: Windows, store: Store) -> None:
         self.numbers: list[int] = []
         """Of the panes there are, ascending."""
         self._kernels, self._store = kernels, store
-        self._width = max(1, min(_MOST, spec.size // spec.pane // _PAGES))
+        self._width = max(1, min(_MOST, windows.size // windows.pane // _PAGES))
         self._panes: dict[int, Pane] = {}
         self._changed: set[int] = set()  # pages, as are the next two
         self._turned: set[int] = set()
@@ -81,7 +81,6 @@ class Pages:
     def save(self) -> None:
         """Write the pages that changed, and drop those that are empty."""
         store = self._store
-        assert store is not None  # what is in memory only is not saved
         for page in sorted(self._changed | self._turned | self._left):
             numbers = self._on(page)
             if not numbers:
@@ -100,19 +99,17 @@ class Pages:
         return self.numbers[self.before(page * self._width) : self.before((page + 1) * self._width)]
 
     def _read(self, page: int) -> None:
-        assert self._store is not None  # without one, all panes are in memory
         columns = blob.load(self._store.need(_PAGE.format(page))).columns
-        slots, at = np.asarray(columns[1]).astype(np.int64), 2
+        keys, at = np.asarray(columns[1]).astype(np.int64), 2
         states: list[Fields] = []
         for kernel in self._kernels:
             states.append(kernel.load(columns[at : at + len(kernel.types)]))
             at += len(kernel.types)
         for number, part in _parts(columns[0]):
             if number in self and number not in self._panes:
-                self._panes[number] = Pane(slots[part], [take(fields, part) for fields in states])
+                self._panes[number] = Pane(keys[part], [take(fields, part) for fields in states])
 
     def _read_after(self, page: int) -> None:
-        assert self._store is not None  # or it were in memory
         columns = blob.load(self._store.need(_AFTER.format(page))).columns
         later: list[Fields | None] = []
         at = 1
@@ -126,7 +123,7 @@ class Pages:
 
     def _dump(self, numbers: Sequence[int]) -> bytes:
         panes = [self[number] for number in numbers]
-        columns = [_repeated(numbers, panes), pa.array(np.concatenate([pane.slots for pane in panes]), type=pa.int32())]
+        columns = [_repeated(numbers, panes), pa.array(np.concatenate([pane.keys for pane in panes]), type=pa.int32())]
         for i, kernel in enumerate(self._kernels):
             columns += kernel.dump(concat([pane.states[i] for pane in panes]))
         return blob.dump(columns)
@@ -141,8 +138,8 @@ class Pages:
 
 
 def _repeated(numbers: Sequence[int], panes: Sequence[Pane]) -> pa.Array:
-    """The number of each pane, once for each of its slots."""
-    return pa.array(np.repeat(np.array(numbers, dtype=np.int64), [len(pane.slots) for pane in panes]))
+    """The number of each pane, once for each of its keys."""
+    return pa.array(np.repeat(np.array(numbers, dtype=np.int64), [len(pane.keys) for pane in panes]))
 
 
 def _parts(numbers: pa.Array) -> list[tuple[int, slice]]:

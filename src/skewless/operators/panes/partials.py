@@ -10,6 +10,7 @@ import pyarrow.compute as pc
 
 from skewless.aggregate.kernel import put, take
 from skewless.core.keys import codes, normal
+from skewless.core.tables import numbered
 from skewless.operators.panes.layout import Layout
 
 FIRST_KEY = 2
@@ -23,7 +24,7 @@ class Partials:
     Parameters
     ----------
     layout
-        Of the query.
+        The shape of the aggregation.
     reads
         For each kernel, which columns of the rows it reads; None stands for the row's time in microseconds.
     """
@@ -40,7 +41,7 @@ class Partials:
         if not rows.num_rows:
             return
         time = pc.cast(rows.column(1), pa.int64())
-        panes = pa.array(np.asarray(time) // self._layout.spec.pane)
+        panes = pa.array(np.asarray(time) // self._layout.windows.pane)
         keys = [normal(column) for column in rows.columns[FIRST_KEY : FIRST_KEY + len(self._layout.keys)]]
         group, first = codes([panes, *keys])
         at = pa.array(first)
@@ -48,7 +49,7 @@ class Partials:
         for kernel, reads in zip(self._layout.kernels, self._reads, strict=True):
             inputs = [time if i is None else rows.column(i) for i in reads]
             columns += kernel.dump(kernel.partial(group, len(first), inputs))
-        self._parts.append(_batch(columns))
+        self._parts.append(numbered(columns))
         self._forget()
         if sum(part.num_rows for part in self._parts) > 2 * self._settled + _MANY:
             self._settle()
@@ -85,8 +86,4 @@ def merged(parts: Sequence[pa.RecordBatch], layout: Layout) -> pa.RecordBatch:
             put(states, at, kernel.join(take(states, at), more))
         merged_columns += kernel.dump(states)
         fields_at += len(kernel.types)
-    return _batch(merged_columns)
-
-
-def _batch(columns: list[pa.Array]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+    return numbered(merged_columns)

@@ -19,22 +19,22 @@ from skewless.operators.panes.pane import Pane
 
 
 class Sweep:
-    """The running aggregates of all slots.
+    """The running aggregates of all keys.
 
     Parameters
     ----------
     kernels
         What to aggregate.
-    slots
-        How many slots there are.
+    keys
+        How many keys there are.
     """
 
-    def __init__(self, kernels: Sequence[Kernel], slots: int) -> None:
+    def __init__(self, kernels: Sequence[Kernel], keys: int) -> None:
         self.kernels = kernels
-        self.panes = np.zeros(slots, dtype=np.int32)
-        """In how many panes of the window each slot has rows."""
-        self.front: list[Fields | None] = [None if kernel.inverts else kernel.empty(slots) for kernel in kernels]
-        self.back: list[Fields] = [kernel.empty(slots) for kernel in kernels]
+        self.panes = np.zeros(keys, dtype=np.int32)
+        """In how many panes of the window each key has rows."""
+        self.front: list[Fields | None] = [None if kernel.inverts else kernel.empty(keys) for kernel in kernels]
+        self.back: list[Fields] = [kernel.empty(keys) for kernel in kernels]
         self.turned: int | None = None
         """Panes before this one are in front; None while the front is empty."""
 
@@ -46,9 +46,9 @@ class Sweep:
         """Whether a pane is in the window."""
         return bool(self.panes.any())
 
-    def grow(self, slots: int) -> None:
-        """Make room for more slots."""
-        more = slots - len(self)
+    def grow(self, keys: int) -> None:
+        """Make room for more keys."""
+        more = keys - len(self)
         if more <= 0:
             return
         self.panes = np.concatenate([self.panes, np.zeros(more, dtype=np.int32)])
@@ -60,9 +60,9 @@ class Sweep:
 
     def enter(self, pane: Pane) -> None:
         """The window now reaches over this pane, newer than all it held."""
-        self.panes[pane.slots] += 1
+        self.panes[pane.keys] += 1
         for kernel, back, states in zip(self.kernels, self.back, pane.states, strict=True):
-            put(back, pane.slots, kernel.join(take(back, pane.slots), states))
+            put(back, pane.keys, kernel.join(take(back, pane.keys), states))
 
     def leave(self, number: int, pane: Pane, window: Iterable[tuple[int, Pane]]) -> bool:
         """The window no longer holds this pane, its oldest; true if the stacks were turned, which changes panes.
@@ -73,22 +73,22 @@ class Sweep:
         turns = (self.turned is None or number >= self.turned) and not all(kernel.inverts for kernel in self.kernels)
         if turns:
             self._turn(window)
-        self.panes[pane.slots] -= 1
+        self.panes[pane.keys] -= 1
         after = pane.after or [None] * len(self.kernels)
         for i, (kernel, states, later) in enumerate(zip(self.kernels, pane.states, after, strict=True)):
             front = self.front[i]
             if front is None:
                 back = self.back[i]
-                put(back, pane.slots, kernel.leave(take(back, pane.slots), states))
+                put(back, pane.keys, kernel.leave(take(back, pane.keys), states))
             else:
                 assert later is not None  # turning saw to it
-                put(front, pane.slots, later)
+                put(front, pane.keys, later)
         return turns
 
-    def totals(self, slots: Int64Array) -> list[tuple[Fields, Fields | None]]:
-        """For each kernel what to join to have the aggregates of these slots."""
+    def totals(self, keys: Int64Array) -> list[tuple[Fields, Fields | None]]:
+        """For each kernel what to join to have the aggregates of these keys."""
         return [
-            (take(back, slots), None if front is None else take(front, slots))
+            (take(back, keys), None if front is None else take(front, keys))
             for front, back in zip(self.front, self.back, strict=True)
         ]
 
@@ -102,9 +102,9 @@ class Sweep:
                 if fields is None:
                     pane.after.append(None)
                 else:
-                    later = take(fields, pane.slots)
+                    later = take(fields, pane.keys)
                     pane.after.append(later)
-                    put(fields, pane.slots, kernel.join(later, states))
+                    put(fields, pane.keys, kernel.join(later, states))
         self.front = fresh
         self.back = [
             kernel.empty(len(self)) if front is not None else back

@@ -1,33 +1,32 @@
-"""The owner of a share of the keys: takes partial states pane by pane, and gives windows when they close."""
+"""The worker of a share of the keys: takes partial states pane by pane, and gives windows when they close."""
 
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from skewless.aggregate.kernel import Fields, take
-from skewless.core import blob
 from skewless.core.arrays import Int64Array
-from skewless.core.errors import SkewlessError
 from skewless.core.store import Store
+from skewless.core.turn import Turn
+from skewless.operators.notes import read_notes, write_notes
 from skewless.operators.panes.changes import changes
-from skewless.operators.panes.key_numbers import Slots
+from skewless.operators.panes.key_numbers import KeyNumbers
 from skewless.operators.panes.layout import Layout
 from skewless.operators.panes.output import Output
 from skewless.operators.panes.pages import Pages
 from skewless.operators.panes.pane import Pane
 from skewless.operators.panes.partials import FIRST_KEY, merged
 from skewless.operators.panes.sweep import Sweep
+from skewless.operators.worker import Worker
 
-_SUMMARY = "summary"
 
-
-class Owner:
-    """The windows of one owner.
+class PanesWorker(Worker):
+    """The windows of one worker's keys.
 
     A window is closed once: when the watermark has reached its end. Rows of closed windows are late and count only in
     windows that are still open, as in Spark.
@@ -35,23 +34,38 @@ class Owner:
     Parameters
     ----------
     layout
-        Of the query.
+        The shape of the aggregation.
+    turn
+        Whose turn it is.
     store
-        Where state is kept between one batch and the next; None to keep it in memory only.
+        Where state is kept between one micro-batch and the next.
     """
 
-    def __init__(self, layout: Layout, store: Store | None = None) -> None:
-        self.spec, self.kernels, self._layout, self._store = layout.spec, layout.kernels, layout, store
-        self._slots = Slots(layout.keys)
+    def __init__(self, layout: Layout, turn: Turn, store: Store) -> None:
+        self.windows, self.kernels, self._layout, self._store = layout.windows, layout.kernels, layout, store
+        self._keys = KeyNumbers(layout.keys)
         self._swept = () if layout.updating else self.kernels
         self._sweep = Sweep(self._swept, 0)
         self._next: int | None = None
         """The first window that is not closed; None before any watermark."""
-        self._panes = Pages(self.kernels, self.spec, store)
+        self._panes = Pages(self.kernels, self.windows, store)
         self._touched: dict[int, Int64Array] = {}
-        data = store.get(_SUMMARY) if store else None
-        if store and data is not None:
-            self._load(data, store)
+        noted = read_notes(store, layout.mark, "windows, key and aggregates")
+        if noted:
+            self._load(*noted)
+
+    @property
+    def wake(self) -> int | None:
+        """The end of the first open window: though it may hold no rows, later ones are late then."""
+        return None if self._next is None else self.windows.span(self._next)[1]
+
+    def run(
+        self, control: int | None, tables: Sequence[pa.RecordBatch], watermark: int | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Take partial states, and give the windows that closed, or changed: start, keys and values."""
+        self.add(tables)
+        yield from self.updates(watermark) if self._layout.updating else self.close(watermark)
+        self.save()
 
     def add(self, tables: Sequence[pa.RecordBatch]) -> None:
         """Take partial states as `Partials` gives them."""
@@ -60,30 +74,29 @@ class Owner:
             return
         table = merged(tables, self._layout) if len(tables) > 1 else tables[0]
         at = FIRST_KEY + len(self._layout.keys)
-        slots = self._slots.of(table.columns[FIRST_KEY:at])
-        self._sweep.grow(len(self._slots))
+        keys = self._keys.of(table.columns[FIRST_KEY:at])
+        self._sweep.grow(len(self._keys))
         states = []
         for kernel in self.kernels:
             states.append(kernel.load(table.columns[at : at + len(kernel.types)]))
             at += len(kernel.types)
-        self._spread(np.asarray(table.column(1)), slots, states)
+        self._spread(np.asarray(table.column(1)), keys, states)
 
     def close(self, watermark: int | None) -> Iterator[pa.RecordBatch]:
-        """Close the windows that end by the watermark (all, if None), and give their rows.
-
-        The columns are the start of the window, its end, the keys and the values.
-        """
-        output = Output(self._layout, self._slots)
+        """Close the windows that end by the watermark, if there is one, and give their rows: start, keys, values."""
+        if watermark is None:
+            return
+        output = Output(self._layout, self._keys)
         while True:
             window = self._next
             if not self._sweep.holds:  # nothing is in the window: go to the first that holds a pane
                 ahead = self._ahead()
                 if ahead is None:
                     break
-                earliest = self.spec.first(ahead)
+                earliest = self.windows.with_pane(ahead).start
                 window = earliest if window is None else max(window, earliest)
             assert window is not None  # what holds panes has had a window before
-            if watermark is not None and self.spec.end(window) > watermark:
+            if self.windows.span(window)[1] > watermark:
                 break
             self._move_to(window)
             output.add(window, self._sweep)
@@ -91,8 +104,7 @@ class Owner:
                 yield output.flush()
         if output.rows:
             yield output.flush()
-        if watermark is not None:
-            self._expire(watermark)
+        self._expire(watermark)
 
     def updates(self, watermark: int | None) -> Iterator[pa.RecordBatch]:
         """The rows of every window and key that `add` changed, and nothing else; then forget what the watermark closes.
@@ -104,46 +116,35 @@ class Owner:
                 {
                     window
                     for number in self._touched
-                    for window in range(self.spec.first(number), self.spec.last(number) + 1)
+                    for window in self.windows.with_pane(number)
                     if self._next is None or window >= self._next
                 }
             )
-            start, stop = self.spec.panes(windows[0])[0], self.spec.panes(windows[-1])[1]
+            start, stop = self.windows.panes_of(windows[0]).start, self.windows.panes_of(windows[-1]).stop
             near = self._panes.numbers[self._panes.before(start) : self._panes.before(stop)]
             panes = {number: self._panes[number] for number in near}
-            yield from changes(self._layout, self._slots, panes, self._touched, windows)
+            yield from changes(self._layout, self._keys, panes, self._touched, windows)
         self._touched = {}
         if watermark is not None:
             self._expire(watermark)
 
     def save(self) -> None:
         """Write to the store what changed."""
-        store = self._store
-        assert store is not None  # an owner without a store is not asked to
         self._panes.save()
-        columns = [pa.array(self._slots.uses), pa.array(self._sweep.panes)]
+        columns = [pa.array(self._keys.uses), pa.array(self._sweep.panes)]
         for kernel, front, back in zip(self._swept, self._sweep.front, self._sweep.back, strict=True):
             columns += kernel.dump(back)
             columns += kernel.dump(front) if front is not None else []
         notes = {
-            "mark": self._layout.mark,
             "next": self._next,
             "turned": self._sweep.turned,
             "panes": self._panes.numbers,
-            "chunks": self._slots.save(store),
+            "chunks": self._keys.save(self._store),
         }
-        store.put(_SUMMARY, blob.dump(columns, {"notes": json.dumps(notes)}))
+        write_notes(self._store, self._layout.mark, notes, columns)
 
-    def _load(self, data: bytes, store: Store) -> None:
-        batch = blob.load(data)
-        notes = json.loads(blob.notes(batch)["notes"])
-        if notes["mark"] != self._layout.mark:
-            raise SkewlessError(
-                "the checkpoint is of another query: its windows, key or aggregates were "
-                f"{notes['mark']}, now they are {self._layout.mark}; use a new checkpoint for a changed query"
-            )
-        columns = batch.columns
-        self._slots = Slots.load(self._layout.keys, np.array(columns[0]), notes["chunks"], store)
+    def _load(self, notes: dict[str, Any], columns: list[pa.Array]) -> None:
+        self._keys = KeyNumbers.load(self._layout.keys, np.array(columns[0]), notes["chunks"], self._store)
         self._sweep = sweep = Sweep(self._swept, 0)
         sweep.panes = np.array(columns[1])
         at = 2
@@ -160,29 +161,29 @@ class Owner:
         """Without the panes of which every window is closed."""
         if self._next is None:
             return table
-        oldest = self.spec.panes(self._next)[0]
+        oldest = self.windows.panes_of(self._next).start
         late = np.asarray(table.column(1)) < oldest
         return table.filter(pa.array(~late)) if late.any() else table
 
-    def _spread(self, panes: Int64Array, slots: Int64Array, states: list[Fields]) -> None:
+    def _spread(self, panes: Int64Array, keys: Int64Array, states: list[Fields]) -> None:
         """Give each pane its part of the new states."""
-        order = np.lexsort((slots, panes))
-        panes, slots = panes[order], slots[order]
+        order = np.lexsort((keys, panes))
+        panes, keys = panes[order], keys[order]
         states = [take(fields, order) for fields in states]
         bounds = np.flatnonzero(np.diff(panes, prepend=panes[0] - 1, append=panes[-1] + 1))
-        reach = None if self._next is None else self.spec.panes(self._next - 1)[1]
+        reach = None if self._next is None else self.windows.panes_of(self._next - 1).stop
         behind = False
         for start, stop in itertools.pairwise(bounds):
             number, part = int(panes[start]), slice(start, stop)
-            pane = Pane(slots[part], [take(fields, part) for fields in states])
+            pane = Pane(keys[part], [take(fields, part) for fields in states])
             if self._layout.updating:
-                self._touched[number] = np.union1d(self._touched.get(number, pane.slots), pane.slots)
+                self._touched[number] = np.union1d(self._touched.get(number, pane.keys), pane.keys)
             if number in self._panes:
                 old = self._panes[number]
-                self._slots.uses[pane.slots[~np.isin(pane.slots, old.slots)]] += 1
+                self._keys.uses[pane.keys[~np.isin(pane.keys, old.keys)]] += 1
                 pane = old.merged(pane, self.kernels)
             else:
-                self._slots.uses[pane.slots] += 1
+                self._keys.uses[pane.keys] += 1
             self._panes[number] = pane
             behind = behind or (reach is not None and number < reach)
         if behind and not self._layout.updating:
@@ -190,7 +191,7 @@ class Owner:
 
     def _entered(self) -> int:
         """How many of the panes the sweep holds: the first ones."""
-        return 0 if self._next is None else self._panes.before(self.spec.panes(self._next - 1)[1])
+        return 0 if self._next is None else self._panes.before(self.windows.panes_of(self._next - 1).stop)
 
     def _ahead(self) -> int | None:
         """The first pane that the sweep has not reached."""
@@ -199,9 +200,9 @@ class Owner:
 
     def _move_to(self, window: int) -> None:
         """Let the sweep hold the panes of this window, which is then closed."""
-        start, stop = self.spec.panes(window)
-        self._leave(start)
-        for number in self._panes.numbers[self._entered() : self._panes.before(stop)]:
+        inside = self.windows.panes_of(window)
+        self._leave(inside.start)
+        for number in self._panes.numbers[self._entered() : self._panes.before(inside.stop)]:
             self._sweep.enter(self._panes[number])
         self._next = window + 1
 
@@ -214,18 +215,18 @@ class Owner:
                 inside = self._panes.numbers[: self._entered()]
                 if self._sweep.leave(number, pane, ((i, self._panes[i]) for i in reversed(inside))):
                     self._panes.turned(inside)
-            self._slots.uses[self._panes[number].slots] -= 1
+            self._keys.uses[self._panes[number].keys] -= 1
             del self._panes[number]
 
     def _expire(self, watermark: int) -> None:
         """Everything that ends by the watermark is closed."""
-        after = self.spec.open_at(watermark)
+        after = self.windows.open_at(watermark)
         if self._next is None or after > self._next:
-            self._leave(self.spec.panes(after)[0])
+            self._leave(self.windows.panes_of(after).start)
             self._next = after
 
     def _rebuild(self) -> None:
         """Rows came for panes that the sweep holds already: start it anew."""
-        self._sweep = Sweep(self.kernels, len(self._slots))
+        self._sweep = Sweep(self.kernels, len(self._keys))
         for number in self._panes.numbers[: self._entered()]:
             self._sweep.enter(self._panes[number])

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from skewless.core.arrays import Int64Array
 from skewless.core.errors import SkewlessError
+from skewless.core.tables import numbered
 from skewless.core.values import array
 from skewless.operators.process.processor import Key, Processor, Row, Rows, SlotProcessor, State
 
@@ -38,13 +39,13 @@ class Kept:
     timers: pa.Array
 
 
-class Step(ABC):
+class Calls(ABC):
     """What is done with the rows of a slot.
 
     Parameters
     ----------
     keys, fields, result
-        The names and types of key, state and result.
+        The names and types of the columns of key, state and result.
     """
 
     def __init__(self, keys: pa.Schema, fields: pa.Schema, result: pa.Schema) -> None:
@@ -52,30 +53,30 @@ class Step(ABC):
 
     @abstractmethod
     def rows(self, rows: pa.RecordBatch, bounds: Int64Array, kept: Kept) -> tuple[pa.RecordBatch, Kept]:
-        """The result for rows of keys, and what is then kept of them.
+        """The result for rows of keys, key columns first, and what is then kept of the keys.
 
         Parameters
         ----------
         rows
-            Sorted by key.
+            The rows, sorted by key.
         bounds
-            Where the rows of each key start, and where the last one's end.
+            Where the rows of each key start, and where those of the last one end.
         kept
-            A row for each key.
+            What is kept so far: a row for each key.
         """
 
     @abstractmethod
     def expire(self, kept: Kept) -> tuple[pa.RecordBatch, Kept]:
-        """The result for keys whose timers are due, and what is then kept of them."""
+        """The result for keys whose timers are due, key columns first, and what is then kept of the keys."""
 
 
-def step_of(processor: Processor, keys: pa.Schema, fields: pa.Schema, result: pa.Schema) -> Step:
+def calls_of(processor: Processor, keys: pa.Schema, fields: pa.Schema, result: pa.Schema) -> Calls:
     """The fastest way to run a processor."""
     many = isinstance(processor, SlotProcessor)
     return ManyKeys(processor, keys, fields, result) if many else EachKey(processor, keys, fields, result)
 
 
-class EachKey(Step):
+class EachKey(Calls):
     """Calls `process` for each key, on Python's own values: no frame is built for a key."""
 
     def __init__(self, processor: Processor, keys: pa.Schema, fields: pa.Schema, result: pa.Schema) -> None:
@@ -85,21 +86,23 @@ class EachKey(Step):
     def rows(self, rows: pa.RecordBatch, bounds: Int64Array, kept: Kept) -> tuple[pa.RecordBatch, Kept]:
         """The result, and what is then kept."""
         columns = {name: rows.column(i).to_pylist() for i, name in enumerate(rows.schema.names)}
-        keys, states, given = _tuples(kept.keys), self._states(kept), list[Row]()
+        keys, states, given, ends = _tuples(kept.keys), self._states(kept), list[Row](), list[int]()
         process, edges = self._processor.process, bounds.tolist()
         for i, state in enumerate(states):
             result = process(keys[i], Rows(columns, edges[i], edges[i + 1]), state)
             if result is not None:
                 given += result
-        return self._result(given), self._kept(kept, states)
+            ends.append(len(given))
+        return self._result(given, kept.keys, ends), self._kept(kept, states)
 
     def expire(self, kept: Kept) -> tuple[pa.RecordBatch, Kept]:
         """The result, and what is then kept."""
-        states, given = self._states(kept), list[Row]()
+        states, given, ends = self._states(kept), list[Row](), list[int]()
         for key, state in zip(_tuples(kept.keys), states, strict=True):
             state.timer = None
             given += self._processor.expire(key, state) or ()
-        return self._result(given), self._kept(kept, states)
+            ends.append(len(given))
+        return self._result(given, kept.keys, ends), self._kept(kept, states)
 
     def _states(self, kept: Kept) -> list[State]:
         names, timers = self.fields.names, kept.timers.cast(TIME).to_pylist()
@@ -121,7 +124,8 @@ class EachKey(Step):
         fields = [as_column(field, [state[field.name] for state in states], "state field") for field in self.fields]
         return Kept(before.keys, fields, timers_of([state.timer for state in states]))
 
-    def _result(self, given: Sequence[Row]) -> pa.RecordBatch:
+    def _result(self, given: Sequence[Row], keys: Sequence[pa.Array], ends: Sequence[int]) -> pa.RecordBatch:
+        """The rows that were given, with their keys; those of each key end at a place in `ends`."""
         names, known, width = self.result.names, set(self.result.names), len(self.result)
         rows: list[Sequence[Any]] = []
         for row in given:
@@ -137,7 +141,8 @@ class EachKey(Step):
             rows.append(values)
         columns: Iterable[Sequence[Any]] = zip(*rows, strict=True) if rows else [()] * width
         arrays = [as_column(field, values, "column") for field, values in zip(self.result, columns, strict=True)]
-        return pa.RecordBatch.from_arrays(arrays, schema=self.result)
+        groups = np.repeat(np.arange(len(ends)), np.diff(ends, prepend=0))
+        return with_keys(keys, groups, arrays)
 
 
 class ManyKeys(EachKey):
@@ -161,9 +166,26 @@ class ManyKeys(EachKey):
         timers = pa.nulls(states.num_rows, pa.int64())
         if "timer" in states.column_names:
             timers = _timers(states.column("timer"))
-        return pa.RecordBatch.from_arrays(self._cast(result, self.result, "result"), schema=self.result), Kept(
-            kept.keys, fields, timers
-        )
+        given = with_keys(kept.keys, self._groups(result, states.num_rows), self._cast(result, self.result, "result"))
+        return given, Kept(kept.keys, fields, timers)
+
+    @staticmethod
+    def _groups(result: pa.Table, keys: int) -> Int64Array | None:
+        """The number of each row's key."""
+        if GROUP in result.column_names:
+            column = _cast(result.column(GROUP), pa.field(GROUP, pa.int64()), "result")
+            groups = np.asarray(column.fill_null(-1))
+            astray = groups[(groups < 0) | (groups >= keys)]
+            if len(astray):
+                wrong = "null" if column.null_count else astray[0]
+                raise SkewlessError(f"a row of the result of process_slot has group {wrong}; there are {keys} keys")
+            return groups
+        if result.num_rows != keys:
+            raise SkewlessError(
+                f"process_slot gave {result.num_rows} rows for {keys} keys; add a column {GROUP!r} with the number of "
+                "each row's key in `states`, or give one row for each key, in their order"
+            )
+        return None
 
     @staticmethod
     def _cast(table: pa.Table, schema: pa.Schema, what: str) -> list[pa.Array]:
@@ -185,6 +207,12 @@ def _timers(column: pa.ChunkedArray | pa.Array) -> pa.Array:
     if not pa.types.is_null(kind) and getattr(kind, "tz", None) is None:
         raise SkewlessError(f"timer in the states of process_slot is {kind}; give a timestamp with a time zone")
     return _cast(column, pa.field("timer", TIME), "states").cast(pa.int64())
+
+
+def with_keys(keys: Sequence[pa.Array], groups: Int64Array | None, columns: Sequence[pa.Array]) -> pa.RecordBatch:
+    """Columns after those of the key of each row; without groups, row i is of key i."""
+    heads = keys if groups is None else [key.take(pa.array(groups)) for key in keys]
+    return numbered([*heads, *columns])
 
 
 def as_column(field: pa.Field, values: Sequence[Any], what: str) -> pa.Array:

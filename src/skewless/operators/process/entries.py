@@ -29,9 +29,9 @@ class Layout:
     Parameters
     ----------
     keys
-        Of the key.
+        The columns of the key.
     fields
-        Of the state.
+        The columns of the state.
     """
 
     keys: pa.Schema
@@ -39,7 +39,7 @@ class Layout:
 
     @property
     def schema(self) -> pa.Schema:
-        """Of entries, with names that cannot clash."""
+        """The columns of entries, with names that cannot clash."""
         columns = [("hash", pa.int64())]
         columns += [(f"k{i}", kind) for i, kind in enumerate(self.keys.types)]
         columns += [(f"s{i}", kind) for i, kind in enumerate(self.fields.types)]
@@ -106,11 +106,11 @@ def find(
     Parameters
     ----------
     parts
-        Sorted by hash, older parts first.
+        Entries sorted by hash, older parts first.
     layout
-        Of the entries.
+        The columns of entries.
     hashes, keys
-        Of keys that are all different.
+        The hash and the columns of each key; the keys are all different.
     """
     starts, places = 0, []
     for part in parts:

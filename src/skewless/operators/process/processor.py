@@ -84,7 +84,7 @@ class Processor(ABC):
     ...
     ...     def process(self, key, rows, state):
     ...         state["total"] = (state["total"] or 0) + sum(rows["price"])
-    ...         yield (*key, state["total"])
+    ...         yield (state["total"],)
     """
 
     state: ClassVar[str]
@@ -92,16 +92,16 @@ class Processor(ABC):
 
     @abstractmethod
     def process(self, key: Key, rows: Rows, state: State) -> Iterable[Row]:
-        """Take the rows of a key, change its state, and give the rows of the result, if any.
+        """Take the rows of a key, change its state, and give rows of the result, if any, without the key columns.
 
         Parameters
         ----------
         key
             The values of the key columns.
         rows
-            Those of this batch.
+            The rows of this micro-batch.
         state
-            Of this key.
+            What is kept of this key.
         """
 
     def expire(self, key: Key, state: State) -> Iterable[Row]:
@@ -120,7 +120,7 @@ class SlotProcessor(Processor):
     ...     def process_slot(self, rows, states):
     ...         sums = rows.group_by("group").aggregate([("price", "sum")]).sort_by("group")["price_sum"]
     ...         total = pc.add(states["total"].fill_null(0), sums)
-    ...         return states.select(["user"]).append_column("total", total), pa.table({"total": total})
+    ...         return pa.table({"total": total}), pa.table({"total": total})
     """
 
     @abstractmethod
@@ -138,8 +138,9 @@ class SlotProcessor(Processor):
         Returns
         -------
         result, states
-            Rows of the result; and for each key, in the same order, its state fields, and `timer` if there are to be
-            timers. A key with nothing but nulls is forgotten.
+            Rows of the result, without the key columns but with `group`, the number of each row's key; without
+            `group`, one row for each key, in their order. And for each key, in the same order, its state fields, and
+            `timer` if there are to be timers. A key with nothing but nulls is forgotten.
         """
 
     def process(self, key: Key, rows: Rows, state: State) -> Iterable[Row]:

@@ -20,7 +20,7 @@ from skewless.core.store import Store
 from skewless.operators.process.entries import GONE, TIMER, TOUCHED, Layout, newest
 
 MOST_PARTS = 256
-"""Of a slot: each is a call to the store when the slot is read."""
+"""The most parts of a slot: each is a call to the store when the slot is read."""
 
 
 @dataclass
@@ -47,17 +47,17 @@ class Slot:
         self.oldest = _least(self.oldest, _minimum(entries.column(TOUCHED)))
 
 
-class Shelf:
+class SlotStore:
     """Slots by name.
 
     Parameters
     ----------
     layout
-        Of their entries.
+        The columns of their entries.
     store
-        Where they are.
+        The worker's store.
     slots
-        What is known of each, from `notes`.
+        What is known of each slot, from `notes`.
     """
 
     def __init__(self, layout: Layout, store: Store, slots: dict[str, Any] | None = None) -> None:
@@ -75,7 +75,7 @@ class Shelf:
 
     @property
     def names(self) -> list[str]:
-        """Of all slots that hold entries."""
+        """The names of all slots that hold entries."""
         return list(self._slots)
 
     def read(self, name: str) -> list[pa.RecordBatch]:
@@ -96,11 +96,11 @@ class Shelf:
         Parameters
         ----------
         name
-            Of the slot.
+            The slot's name.
         entries
-            Sorted by hash.
+            The entries, sorted by hash.
         parts
-            Of the slot, as `read` gave them.
+            The slot's parts, as `read` gave them.
         before
             Entries last touched before this time have expired, and go when the slot is next written as one.
         """

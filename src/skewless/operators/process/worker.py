@@ -1,4 +1,4 @@
-"""The owner of some slots: runs a processor on their rows, and gives and takes slots as placements change.
+"""The worker that owns some slots: runs a processor on their rows, and gives and takes slots as placements change.
 
 A placement that moves slots comes into force in two steps, with the end of a micro-batch as the barrier between them.
 While it is announced, the old owner goes on, and after every micro-batch leaves a copy of what it is to give in the
@@ -10,42 +10,46 @@ placement it ran by, so one that is replayed after a crash gives the same by wha
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
-from skewless.control.location import Control, Location
+from skewless.control.placements import OnePlacement, Placements
+from skewless.control.version import Version
 from skewless.core.arrays import BoolArray, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.keys import codes
 from skewless.core.store import Store
 from skewless.core.tables import joined
-from skewless.operators.process.calls import Kept, Step
+from skewless.core.turn import Turn
+from skewless.operators.notes import read_notes, write_notes
+from skewless.operators.process.calls import Kept, calls_of
 from skewless.operators.process.entries import TIMER, TOUCHED, Layout, find, newest
-from skewless.operators.process.slots import Shelf, live
-from skewless.place.placement import Placement
+from skewless.operators.process.processor import Processor
+from skewless.operators.process.slots import SlotStore, live
+from skewless.operators.worker import Worker
+from skewless.place.placement import Placement, moves
 
-_NOTES = "notes"
 _NEVER = int(np.iinfo(np.int64).max)
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Of the rows that owners get: after the hash, those of the input.
+    """The columns of the rows that workers get: after the hash, those of the input.
 
     Parameters
     ----------
     schema
-        Of the input.
+        The names and types of the input columns.
     keys
-        Which of its columns are the key.
+        The numbers of the columns that are the key.
     order
-        By which columns the rows of a key are sorted.
+        The numbers of the columns by which the rows of a key are sorted.
     time
-        The column of event time, if there is one.
+        The number of the column of event time, if there is one.
     """
 
     schema: pa.Schema
@@ -54,131 +58,152 @@ class Columns:
     time: int | None = None
 
 
-class Owner:
-    """A worker's slots, for one micro-batch.
+@dataclass(frozen=True)
+class Task:
+    """What a worker must know of its query.
 
     Parameters
     ----------
-    worker
-        Its number.
+    processor
+        The user's processor.
     columns
-        Of the rows.
-    step
-        What is done with them.
-    store
-        Where the slots are.
-    location
-        The stream's folder.
-    batch
-        The number of the micro-batch.
+        The columns of the rows.
+    fields, result
+        The names and types of the columns of state and result.
+    placements
+        The stream's folder, or the one placement of a batch.
     ttl
         Microseconds for which a key is kept after its last row; None for ever.
     """
 
-    def __init__(
-        self,
-        worker: int,
-        columns: Columns,
-        step: Step,
-        store: Store,
-        location: Location,
-        batch: int,
-        ttl: int | None = None,
-    ) -> None:
-        self.worker, self._columns, self._step, self._store = worker, columns, step, store
-        self._location, self._batch, self._ttl = location, batch, ttl
-        self._layout = Layout(step.keys, step.fields)
-        self._control: Control | None = None
-        notes = store.get(_NOTES)
-        self._shelf = Shelf(self._layout, store)
-        if notes is not None:
-            self._load(json.loads(notes))
+    processor: Processor
+    columns: Columns
+    fields: pa.Schema
+    result: pa.Schema
+    placements: Placements | OnePlacement
+    ttl: int | None = None
+
+    @property
+    def keys(self) -> pa.Schema:
+        """The names and types of the key columns."""
+        return pa.schema([self.columns.schema.field(i) for i in self.columns.keys])
+
+
+class ProcessWorker(Worker):
+    """A worker's slots, for one micro-batch.
+
+    Parameters
+    ----------
+    task
+        What is done with the rows.
+    turn
+        Whose turn it is.
+    store
+        Where the slots are.
+    """
+
+    def __init__(self, task: Task, turn: Turn, store: Store) -> None:
+        self._turn, self._columns, self._store, self._ttl = turn, task.columns, store, task.ttl
+        self._calls = calls_of(task.processor, task.keys, task.fields, task.result)
+        self._placements = task.placements
+        self._layout = Layout(task.keys, task.fields)
+        self._version: Version | None = None
+        noted = read_notes(store, self._layout.mark, "key and state")
+        notes: dict[str, Any] = noted[0] if noted else {}
+        if noted and notes["stream"] != self._placements.stream:
+            raise SkewlessError(f"{self._folder} does not belong to this checkpoint; name the one it was made with")
+        if noted and notes["version"] is not None:
+            self._version = Version.of(notes["version"])
+        self._slots = SlotStore(self._layout, store, notes.get("slots"))
 
     @property
     def wake(self) -> int | None:
         """When the first timer may be due; None if there is none."""
-        times = [self._shelf[name].wake for name in self._shelf.names]
+        times = [self._slots[name].wake for name in self._slots.names]
         return min((time for time in times if time is not None), default=None)
 
     def run(
-        self, control: Control | None, rows: Sequence[pa.RecordBatch], watermark: int | None
+        self, control: int | None, tables: Sequence[pa.RecordBatch], watermark: int | None
     ) -> Iterator[pa.RecordBatch]:
-        """The result of a micro-batch: of timers that are due, and of rows.
-
-        Parameters
-        ----------
-        control
-            That the rows came by; None without rows.
-        rows
-            Hash and input columns, of keys that are this worker's.
-        watermark
-            Microseconds; None without one.
-        """
-        control = control or self._control
-        if control is not None:
-            self._go_by(control)
+        """The result of a micro-batch: of timers that are due, and of rows of hash and input columns."""
+        version = self._version if control is None else Version.of(control)
+        if version is not None:
+            self._go_by(version)
         before = None if self._ttl is None or watermark is None else watermark - self._ttl
         if watermark is not None:
             yield from self._timers(watermark, before)
-        yield from self._rows(rows, watermark, before)
+        yield from self._rows(tables, watermark, before)
         if before is not None:
             self._sweep(before)
-        if self._control is not None and self._control.moving:
-            self._give(self._control.version)
+        if self._version is not None and self._version.announced:
+            self._give(self._version)
         self._save()
 
-    def _go_by(self, control: Control) -> None:
-        had = self._control
-        if had is None and control.version > 0:
+    @property
+    def _folder(self) -> str:
+        return f"the folder {self._placements.uri}" if isinstance(self._placements, Placements) else "the placement"
+
+    def _placement(self, number: int) -> Placement:
+        return self._placements.placement(number, self._turn)
+
+    def _go_by(self, version: Version) -> None:
+        had, placements = self._version, self._placements
+        placements.check(version, self._turn)
+        if had is None and version.force > 0:
             raise SkewlessError(
-                f"the folder {self._location.uri} is at placement {control.version}, but the checkpoint is new; "
+                f"{self._folder} is at placement {version.force}, but the checkpoint is new; "
                 "name an empty folder with a new checkpoint"
             )
-        if had is not None and control.version not in (had.version, had.version + 1):
-            raise SkewlessError(
-                f"the folder {self._location.uri} is at placement {control.version}, but the checkpoint is at "
-                f"{had.version}; restore both from the same time"
-            )
         # A placement that is missing or damaged is refused here, before anything is written.
-        for version in range(control.version, control.version + 1 + control.moving):
-            self._location.placement(version)
-        if had is not None and control.version == had.version + 1:
-            self._take(self._location.placement(had.version), self._location.placement(control.version))
-        self._control = control
+        now = self._placement(version.force)
+        if version.announced:
+            self._placement(version.announced)
+        if had is not None and version.force != had.force:
+            assert isinstance(placements, Placements)  # where nothing changes there is one version
+            if version.force < had.force or placements.before(version.force, self._turn) != had.force:
+                raise SkewlessError(
+                    f"{self._folder} is at placement {version.force}, but the checkpoint is at "
+                    f"{had.force}; restore both from the same time"
+                )
+            self._take(self._placement(had.force), now)
+        self._version = version
 
-    def _give(self, version: int) -> None:
+    def _give(self, version: Version) -> None:
         """Leave a copy of what is another worker's in the next placement."""
-        now, then = self._location.placement(version), self._location.placement(version + 1)
-        affected = set(changed(now, then))
-        gives = bool(leaving(now, then, self.worker))
+        now, then = self._placement(version.force), self._placement(version.announced)
+        gives = [move.slot for move in moves(now, then) if move.source == self._turn.worker != move.target]
         if not gives:
             return
-        parts = []
-        for name in self._shelf.names:
+        affected, parts = changed(now, then), []
+        for name in self._slots.names:
             if name in affected:
-                entries = self._shelf.whole(name)
-                away = then.worker_of(_hashes(entries)) != self.worker
+                entries = self._slots.whole(name)
+                away = then.worker_of(_hashes(entries)) != self._turn.worker
                 parts.append(entries.filter(pa.array(away)))
-        entries = joined(parts) if parts else self._layout.empty()
-        self._location.write_moves(version + 1, self._batch, self.worker, entries)
+        assert isinstance(self._placements, Placements)  # where nothing changes nothing is announced
+        self._placements.give(then, self._turn, gives, joined(parts) if parts else self._layout.empty())
 
     def _take(self, before: Placement, now: Placement) -> None:
         """Drop what was given, take what was got, and let keys change slots that do."""
-        held = set(changed(before, now)) & set(self._shelf.names)
-        parts = [self._shelf.whole(name) for name in held]
-        for source, names in arriving(before, now, self.worker).items():
-            some = ", ".join(names[:5]) + (f" and {len(names) - 5} more" if len(names) > 5 else "")
-            parts.append(self._location.read_moves(now.version, self._batch, source, some, self._layout.schema))
+        assert isinstance(self._placements, Placements)  # where nothing changes nothing is taken
+        held = changed(before, now) & set(self._slots.names)
+        parts = [self._slots.whole(name) for name in held]
+        sources: dict[int, list[str]] = {}
+        for move in moves(before, now):
+            if move.target == self._turn.worker != move.source:
+                sources.setdefault(move.source, []).append(move.slot)
+        for source, names in sources.items():
+            parts.append(self._placements.take(now, self._turn, source, names, self._layout.schema))
         if not parts:
             return
         for name in held:
-            self._shelf.replace(name, self._layout.empty())
+            self._slots.replace(name, self._layout.empty())
         entries = joined(parts)
-        entries = entries.filter(pa.array(now.worker_of(_hashes(entries)) == self.worker))
+        entries = entries.filter(pa.array(now.worker_of(_hashes(entries)) == self._turn.worker))
         slots = now.slot_of(_hashes(entries))
         for slot in np.unique(slots):
             name, part = now.name(int(slot)), entries.filter(pa.array(slots == slot))
-            self._shelf.replace(name, newest([self._layout.empty(), part], self._layout))
+            self._slots.replace(name, newest([self._layout.empty(), part], self._layout))
 
     def _rows(
         self, tables: Sequence[pa.RecordBatch], watermark: int | None, before: int | None
@@ -186,11 +211,11 @@ class Owner:
         tables = [table for table in tables if table.num_rows]
         if not tables:
             return
-        assert self._control is not None  # rows come with one
+        assert self._version is not None  # rows come with one
         rows = self._in_time(joined(tables), watermark)
         if not rows.num_rows:
             return
-        placement = self._location.placement(self._control.version)
+        placement = self._placement(self._version.force)
         groups, first = codes([rows.column(1 + i) for i in self._columns.keys])
         hashes = _hashes(rows)[first]
         slots = placement.slot_of(hashes)
@@ -225,7 +250,7 @@ class Owner:
         before: int | None,
     ) -> pa.RecordBatch:
         """Rows of a slot."""
-        parts = self._shelf.read(name)
+        parts = self._slots.read(name)
         entries, at = find(parts or [self._layout.empty()], self._layout, hashes, keys)
         there = live(entries, at, before)
         places = pa.array(at, mask=~there)
@@ -235,7 +260,7 @@ class Owner:
             entries.column(TIMER).take(places),
         )
         inputs = pa.RecordBatch.from_arrays(rows.columns[1:], schema=self._columns.schema)
-        result, kept = self._step.rows(inputs, bounds, kept)
+        result, kept = self._calls.rows(inputs, bounds, kept)
         touched = pa.nulls(len(hashes), pa.int64())
         if self._ttl is not None:
             assert self._columns.time is not None  # a ttl needs one
@@ -259,14 +284,14 @@ class Owner:
     ) -> None:
         entries = self._layout.entries(hashes, kept.keys, kept.fields, kept.timers, touched, there)
         if entries.num_rows:
-            self._shelf.add(name, entries, parts, before)
+            self._slots.add(name, entries, parts, before)
 
     def _timers(self, watermark: int, before: int | None) -> Iterator[pa.RecordBatch]:
-        for name in self._shelf.names:
-            wake = self._shelf[name].wake
+        for name in self._slots.names:
+            wake = self._slots[name].wake
             if wake is None or wake > watermark:
                 continue
-            parts = self._shelf.read(name)
+            parts = self._slots.read(name)
             entries = newest(parts, self._layout)
             timers = np.asarray(entries.column(TIMER).fill_null(_NEVER))
             if self._ttl is not None:
@@ -277,7 +302,7 @@ class Owner:
             if due.any():
                 some = entries.filter(pa.array(due))
                 some = some.take(pa.array(np.argsort(np.asarray(some.column(TIMER)), kind="stable")))
-                result, kept = self._step.expire(
+                result, kept = self._calls.expire(
                     Kept(self._layout.keys_of(some), self._layout.fields_of(some), some.column(TIMER))
                 )
                 there = np.ones(some.num_rows, dtype=bool)
@@ -288,17 +313,17 @@ class Owner:
                 later = np.concatenate([timers[~due], np.asarray(kept.timers.drop_null())])
             else:
                 later = timers[~due]
-            if name in self._shelf.names:
+            if name in self._slots.names:
                 least = int(later.min(initial=_NEVER))
-                self._shelf[name].wake = None if least == _NEVER else least
+                self._slots[name].wake = None if least == _NEVER else least
 
     def _sweep(self, before: int) -> None:
         """Write slots anew whose oldest entries expired some time ago."""
         assert self._ttl is not None  # or nothing expires
-        for name in self._shelf.names:
-            oldest = self._shelf[name].oldest
+        for name in self._slots.names:
+            oldest = self._slots[name].oldest
             if oldest is not None and oldest < before - self._ttl // 2:
-                self._shelf.replace(name, self._shelf.whole(name), before)
+                self._slots.replace(name, self._slots.whole(name), before)
 
     def _in_time(self, rows: pa.RecordBatch, watermark: int | None) -> pa.RecordBatch:
         """Without rows at or before the watermark: they are late, as in Spark."""
@@ -319,27 +344,10 @@ class Owner:
         indices = pa.compute.sort_indices(at, sort_keys=[(name, "ascending") for name in ["group", *by]])
         return rows.take(indices), groups[np.asarray(indices)]
 
-    def _load(self, notes: dict[str, object]) -> None:
-        if notes["mark"] != self._layout.mark:
-            raise SkewlessError(
-                f"the checkpoint is of another processor: its key and state were {notes['mark']}, now they are "
-                f"{self._layout.mark}; use a new checkpoint for a changed processor"
-            )
-        if notes["id"] != self._location.whose:
-            raise SkewlessError(
-                f"the folder {self._location.uri} does not belong to this checkpoint; name the one it was made with"
-            )
-        self._control = None if notes["control"] is None else Control.of(int(str(notes["control"])))
-        self._shelf = Shelf(self._layout, self._store, notes["slots"])  # type: ignore[arg-type]  # from JSON
-
     def _save(self) -> None:
-        notes = {
-            "mark": self._layout.mark,
-            "id": self._location.whose,
-            "control": None if self._control is None else self._control.code,
-            "slots": self._shelf.notes(),
-        }
-        self._store.put(_NOTES, json.dumps(notes).encode())
+        code = None if self._version is None else self._version.code
+        notes = {"stream": self._placements.stream, "version": code, "slots": self._slots.notes()}
+        write_notes(self._store, self._layout.mark, notes)
 
 
 def _unless_expired(kept: Kept, touched: pa.Array, before: int | None) -> Kept:
@@ -351,44 +359,14 @@ def _unless_expired(kept: Kept, touched: pa.Array, before: int | None) -> Kept:
     return Kept(kept.keys, [field.take(places) for field in kept.fields], kept.timers.take(places))
 
 
-def changed(before: Placement, after: Placement) -> list[str]:
+def changed(before: Placement, after: Placement) -> set[str]:
     """The names of the slots, of either placement, that keys leave or come to."""
-    tail = set(np.flatnonzero(before.tail != after.tail).tolist())
-    was = dict(zip(before.keys.tolist(), before.own.tolist(), strict=True))
-    now = dict(zip(after.keys.tolist(), after.own.tolist(), strict=True))
-    keys = {key for key in was.keys() | now.keys() if was.get(key) != now.get(key)}
-    tail |= {key % before.tail_slots for key in was.keys() ^ now.keys()}
-    return [*(f"t{slot}" for slot in sorted(tail)), *(f"k{key}" for key in sorted(keys))]
-
-
-def leaving(before: Placement, after: Placement, worker: int) -> list[str]:
-    """The slots of the later placement of which a worker gives keys to others."""
-    return [name for name, source, target in _transfers(before, after) if source == worker != target]
-
-
-def arriving(before: Placement, after: Placement, worker: int) -> dict[int, list[str]]:
-    """For each other worker that gives keys to this one, the slots they come to."""
-    sources: dict[int, list[str]] = {}
-    for name, source, target in _transfers(before, after):
-        if target == worker != source:
-            sources.setdefault(source, []).append(name)
-    return sources
-
-
-def _transfers(before: Placement, after: Placement) -> Iterator[tuple[str, int, int]]:
-    """Slots of the later placement that change hands, whole or in part: name, old owner, new owner."""
-    for slot in np.flatnonzero(before.tail != after.tail).tolist():
-        yield f"t{slot}", int(before.tail[slot]), int(after.tail[slot])
-    old = before.worker_of(after.keys)
-    for key, source, target in zip(after.keys.tolist(), old.tolist(), after.own.tolist(), strict=True):
-        if source != target:
-            yield f"k{key}", source, target
-    back = np.setdiff1d(before.keys, after.keys)
-    for key, source, target in zip(
-        back.tolist(), before.worker_of(back).tolist(), after.worker_of(back).tolist(), strict=True
-    ):
-        if source != target:
-            yield f"t{key % after.tail_slots}", source, target
+    found = set()
+    for move in moves(before, after):
+        found.add(move.slot)
+        if move.kind != "move":  # the key also leaves, or comes to, its tail slot
+            found.add(f"t{int(move.slot[1:]) % before.tail_slots}")
+    return found
 
 
 def _hashes(rows: pa.RecordBatch) -> Int64Array:

@@ -1,4 +1,4 @@
-"""The owner of windows whose batches change in size while the stream runs."""
+"""The worker of windows whose batches change in size while the stream runs."""
 
 from __future__ import annotations
 
@@ -9,92 +9,96 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from skewless.control.plans import Plan, Plans, Work
+from skewless.control.batch_sizes import BatchSizes, Work
+from skewless.control.version import Version
 from skewless.core.errors import SkewlessError
 from skewless.core.store import Store
+from skewless.core.turn import Turn
 from skewless.core.windows import BEFORE_ALL
-from skewless.operators.windows.worker import Owner, Task
+from skewless.operators.windows.worker import Task, WindowWorker
 
 
-class TunedOwner(Owner):
-    """The windows of one worker, by the plan that comes with its rows.
+class AdaptiveWorker(WindowWorker):
+    """The windows of one worker, by the sizes of the version that its rows were sent by.
 
     Parameters
     ----------
     task
-        What is done.
-    plans
-        The folder of the stream.
-    worker
-        Its number.
+        What is done with the rows.
+    folder
+        The stream's folder.
+    turn
+        Whose turn it is.
     store
         Where rows wait.
     """
 
-    def __init__(self, task: Task, plans: Plans, worker: int, store: Store) -> None:
-        self._plans, self._plan = plans, Plan(0)
+    def __init__(self, task: Task, folder: BatchSizes, turn: Turn, store: Store) -> None:
+        self._folder, self._version = folder, Version(0)
         self._reached: dict[int, int] = {}
-        """For each plan that was announced, or 0, the last window of rows that came by the announcement."""
+        """For each version that was announced, or 0, the last window of rows that came by the announcement."""
         self._work = (0, 0, 0)
-        self._batch: int | None = None  # not known in a micro-batch without rows
-        super().__init__(task, plans.deal(0), worker, store)
-        self._deal = plans.deal(self._plan.force)
+        super().__init__(task, folder.sizes(0, turn), turn, store)
+        self._assignment = folder.sizes(self._version.force, turn)
 
-    def obey(self, code: int, batch: int) -> None:
-        """Go by this plan from now on."""
-        plan, self._batch = Plan.of(code), batch
-        if plan.force != self._plan.force:
-            self._take_over(plan.force)
-        self._plan, self._deal = plan, self._plans.deal(plan.force)
-
-    def run(self, tables: Sequence[pa.RecordBatch], watermark: int | None) -> Iterator[pa.RecordBatch]:
-        """The answers for windows that are over."""
+    def run(
+        self, control: int | None, tables: Sequence[pa.RecordBatch], watermark: int | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Take rows of hash, time and columns, and give the answers for windows that end by the watermark."""
         start, waited = time.perf_counter(), 0.0
+        if control is not None:
+            self._go_by(Version.of(control))
         self._work = (0, 0, sum(table.num_rows for table in tables))
-        for answer in super().run(tables, watermark):
+        for answer in super().run(control, tables, watermark):
             before = time.perf_counter()
             yield answer
             waited += time.perf_counter() - before
-        if self._batch is not None:
-            took = time.perf_counter() - start - waited
-            self._plans.write_work(self._worker, Work(self._batch, *self._work, took))
+        if control is not None:
+            self._folder.write_work(self._turn, Work(*self._work, time.perf_counter() - start - waited))
 
     def add(self, tables: Sequence[pa.RecordBatch]) -> None:
         """Take rows."""
         for table in tables:
             if table.num_rows:
                 last = int(self._task.windows.last(np.asarray(table.column(1))).max())
-                known = self._reached.get(self._plan.announced, BEFORE_ALL)
-                self._reached[self._plan.announced] = max(last, known)
+                known = self._reached.get(self._version.announced, BEFORE_ALL)
+                self._reached[self._version.announced] = max(last, known)
         super().add(tables)
 
     def _count(self, updates: int, windows: int) -> None:
         self._work = (self._work[0] + updates, self._work[1] + windows, self._work[2])
 
+    def _go_by(self, version: Version) -> None:
+        self._folder.check(version, self._turn)
+        if version.force != self._version.force:
+            self._take_over(version.force)
+        self._version, self._assignment = version, self._folder.sizes(version.force, self._turn)
+
     def _take_over(self, number: int) -> None:
-        if self._plans.before(number) != self._plan.force:
+        if self._folder.before(number, self._turn) != self._version.force:
             raise SkewlessError(
-                f"the folder {self._plans.uri} is at plan {number}, but the checkpoint is at {self._plan.force}; "
-                "restore both from the same time"
+                f"the folder {self._folder.uri} is at version {number}, but the checkpoint is at "
+                f"{self._version.force}; restore both from the same time"
             )
-        changes = self._plans.deal(number).sizes[-1][0]
+        changes = self._folder.sizes(number, self._turn).sizes[-1][0]
         others = [last for announced, last in self._reached.items() if announced != number]
         if max(others, default=BEFORE_ALL) >= changes:
-            self._plans.refuse(number)
+            self._folder.refuse(number)
             raise SkewlessError(
-                f"plan {number} changes the batches from window {changes} on, and rows had come for it before: "
-                "start the query again, and it goes on by the plan before"
+                f"version {number} changes the batches from window {changes} on, and rows had come for it before: "
+                "start the query again, and it goes on by the version before"
             )
         self._reached = {0: max(self._reached.values(), default=BEFORE_ALL)}
 
     def _notes(self) -> dict[str, Any]:
-        return {**super()._notes(), "plan": self._plan.code, "reached": self._reached, "whose": self._plans.whose}
+        noted = {"version": self._version.code, "reached": self._reached, "stream": self._folder.stream}
+        return {**super()._notes(), **noted}
 
     def _read(self, notes: dict[str, Any]) -> None:
         super()._read(notes)
-        if notes["whose"] != self._plans.whose:
+        if notes["stream"] != self._folder.stream:
             raise SkewlessError(
-                f"the folder {self._plans.uri} does not belong to this checkpoint; name the one it was made with"
+                f"the folder {self._folder.uri} does not belong to this checkpoint; name the one it was made with"
             )
-        self._plan = Plan.of(notes["plan"])
+        self._version = Version.of(notes["version"])
         self._reached = {int(announced): last for announced, last in notes["reached"].items()}

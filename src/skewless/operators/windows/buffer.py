@@ -13,7 +13,7 @@ from skewless.core.store import Store
 from skewless.core.tables import joined
 
 MOST_PARTS = 12
-"""Of a stretch: then the newer ones become one."""
+"""The most parts of a stretch: then the newer ones become one."""
 
 
 class Buffer:
@@ -22,9 +22,9 @@ class Buffer:
     Parameters
     ----------
     store
-        Where they are.
+        The worker's store.
     stretch
-        Length of a stretch of time.
+        The length of a stretch of time.
     notes
         What `notes` said when the store was last left.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 
 import numpy as np
@@ -13,40 +12,41 @@ from skewless.core import blob
 from skewless.core.arrays import Int64Array
 from skewless.core.keys import codes
 from skewless.core.store import Store
-from skewless.core.tables import joined
+from skewless.core.tables import joined, numbered
+from skewless.core.turn import Turn
+from skewless.operators.notes import read_notes, write_notes
 from skewless.operators.windows.slices import slices
-from skewless.operators.windows.worker import Task, Worker, answers, in_order, read_notes
+from skewless.operators.windows.worker import MARKED, Task, answers, in_order, started
+from skewless.operators.worker import Worker
 
-SLOTS = 64
-"""Blobs into which an owner's keys go by their hash; only those with new rows are read and written."""
-_NOTES = "notes"
+BLOBS = 64
+"""Blobs into which a worker's keys go by their hash; only those with new rows are read and written."""
 
 
-class _Slots:
+class _Tables:
     """Tables in blobs, by the hash that is their first column."""
 
     def __init__(self, store: Store, mark: str) -> None:
         self._store, self._mark = store, mark
-        notes = read_notes(store, mark)
-        self._there: set[int] = set(notes["slots"]) if notes else set()
+        noted = read_notes(store, mark, MARKED)
+        self._there: set[int] = set(noted[0]["blobs"]) if noted else set()
 
-    def read(self, slots: Sequence[int]) -> list[pa.RecordBatch]:
-        """What these slots hold."""
-        return [blob.load(self._store.need(str(slot))) for slot in slots if slot in self._there]
+    def read(self, blobs: Sequence[int]) -> list[pa.RecordBatch]:
+        """What these blobs hold."""
+        return [blob.load(self._store.need(str(number))) for number in blobs if number in self._there]
 
-    def write(self, slots: Sequence[int], rows: pa.RecordBatch) -> None:
-        """Let these slots hold just these rows."""
-        own = slot_of(np.asarray(rows.column(0)))
-        for slot in slots:
-            part = rows.filter(pa.array(own == slot))
+    def write(self, blobs: Sequence[int], rows: pa.RecordBatch) -> None:
+        """Let these blobs hold just these rows."""
+        own = blob_of(np.asarray(rows.column(0)))
+        for number in blobs:
+            part = rows.filter(pa.array(own == number))
             if part.num_rows:
-                self._store.put(str(slot), blob.dump(part.columns))
-                self._there.add(slot)
-            elif slot in self._there:
-                self._store.drop(str(slot))
-                self._there.discard(slot)
-        notes = {"mark": self._mark, "slots": sorted(self._there)}
-        self._store.put(_NOTES, json.dumps(notes).encode())
+                self._store.put(str(number), blob.dump(part.columns))
+                self._there.add(number)
+            elif number in self._there:
+                self._store.drop(str(number))
+                self._there.discard(number)
+        write_notes(self._store, self._mark, {"blobs": sorted(self._there)})
 
 
 class Numberer(Worker):
@@ -56,27 +56,27 @@ class Numberer(Worker):
     ----------
     task
         What is done with the windows later; here its columns count.
-    worker
-        Its number.
+    turn
+        Whose turn it is.
     store
         Where the counts of all keys are.
     """
 
-    wake = None
+    def __init__(self, task: Task, turn: Turn, store: Store) -> None:
+        self._columns, self._tables = task.columns, _Tables(store, task.mark)
 
-    def __init__(self, task: Task, worker: int, store: Store) -> None:
-        self._columns, self._slots = task.columns, _Slots(store, task.mark)
-
-    def run(self, tables: Sequence[pa.RecordBatch], watermark: int | None) -> Iterator[pa.RecordBatch]:
+    def run(
+        self, control: int | None, tables: Sequence[pa.RecordBatch], watermark: int | None
+    ) -> Iterator[pa.RecordBatch]:
         """The rows, sorted by key and time, with their numbers instead of their times."""
         tables = [table for table in tables if table.num_rows]
         if not tables:
             return
         rows = in_order(joined(tables), self._columns)
-        touched = np.unique(slot_of(rows.hashes)).tolist()
+        touched = np.unique(blob_of(rows.hashes)).tolist()
         counts = np.bincount(rows.groups, minlength=len(rows.hashes))
         # Keys that were counted before, and then those of these rows: equal ones get one number.
-        known = self._slots.read(touched)
+        known = self._tables.read(touched)
         before = np.concatenate([*[np.asarray(part.column(1)) for part in known], np.zeros(len(counts), np.int64)])
         keys = [
             pa.concat_arrays([*[part.column(2 + i) for part in known], column]) for i, column in enumerate(rows.keys)
@@ -91,60 +91,57 @@ class Numberer(Worker):
         total[number[old:]] = base + counts
         hashes = np.concatenate([*[np.asarray(part.column(0)) for part in known], rows.hashes])[first]
         columns = [pa.array(hashes), pa.array(total), *[column.take(pa.array(first)) for column in keys]]
-        self._slots.write(touched, _batch(columns))
-        yield _batch([rows.rows.column(0), pa.array(numbers), *rows.rows.columns[2:]])
+        self._tables.write(touched, numbered(columns))
+        yield numbered([rows.rows.column(0), pa.array(numbers), *rows.rows.columns[2:]])
 
 
-class CountOwner(Worker):
+class CountedWorker(Worker):
     """The windows of rows of one worker.
 
     Parameters
     ----------
     task
-        What is done.
-    deal
+        What is done with the rows.
+    assignment
         Which windows are whose.
-    worker
-        Its number.
+    turn
+        Whose turn it is.
     store
         Where rows wait.
     """
 
-    wake = None
+    def __init__(self, task: Task, assignment: BatchAssignment, turn: Turn, store: Store) -> None:
+        self._task, self._assignment, self._worker = task, assignment, turn.worker
+        self._tables = _Tables(store, task.mark)
 
-    def __init__(self, task: Task, deal: BatchAssignment, worker: int, store: Store) -> None:
-        self._task, self._deal, self._worker = task, deal, worker
-        self._slots = _Slots(store, task.mark)
-
-    def run(self, tables: Sequence[pa.RecordBatch], watermark: int | None) -> Iterator[pa.RecordBatch]:
+    def run(
+        self, control: int | None, tables: Sequence[pa.RecordBatch], watermark: int | None
+    ) -> Iterator[pa.RecordBatch]:
         """The answers for windows that have all their rows now."""
         tables = [table for table in tables if table.num_rows]
         if not tables:
             return
         new = joined(tables)
-        touched = np.unique(slot_of(np.asarray(new.column(0)))).tolist()
-        rows = in_order(joined([*self._slots.read(touched), new]), self._task.columns)
+        touched = np.unique(blob_of(np.asarray(new.column(0)))).tolist()
+        rows = in_order(joined([*self._tables.read(touched), new]), self._task.columns)
         found = slices(rows.groups, rows.times, self._task.windows)
         whole = found.stops - found.starts == self._task.windows.size
-        whole &= mine(self._deal, self._worker, rows.hashes[found.groups], found.windows)
-        yield from answers(self._task, rows, found.where(whole).in_order())
+        whole &= mine(self._assignment, self._worker, rows.hashes[found.groups], found.windows)
+        for answer in answers(self._task, rows, found.where(whole).in_order()):
+            yield started(self._task.windows, answer)
         last = np.append(np.flatnonzero(np.diff(rows.groups)), len(rows.groups) - 1)
         wanted = self._wanted(rows.hashes[rows.groups], rows.times, rows.times[last][rows.groups])
-        self._slots.write(touched, rows.rows.filter(pa.array(wanted)))
+        self._tables.write(touched, rows.rows.filter(pa.array(wanted)))
 
     def _wanted(self, hashes: Int64Array, numbers: Int64Array, newest: Int64Array) -> Int64Array:
         """Which rows are in a window of this worker that is not over, where `newest` is the last row of each's key."""
         windows = self._task.windows
         over = (newest + 1 - windows.size) // windows.slide
         after = np.maximum(np.maximum(over + 1, windows.first(numbers)), 0)
-        return np.asarray(self._deal.next_of(self._worker, hashes, after) <= windows.last(numbers))
+        return np.asarray(self._assignment.next_of(self._worker, hashes, after) <= windows.last(numbers))
 
 
-def slot_of(hashes: Int64Array) -> Int64Array:
-    """The slot of each hash: not by its lowest digits, which say to which worker it goes."""
-    slots: Int64Array = (hashes >> 16) % SLOTS
-    return slots
-
-
-def _batch(columns: list[pa.Array]) -> pa.RecordBatch:
-    return pa.RecordBatch.from_arrays(columns, names=[str(i) for i in range(len(columns))])
+def blob_of(hashes: Int64Array) -> Int64Array:
+    """The blob of each hash: not by its lowest digits, which say to which worker it goes."""
+    blobs: Int64Array = (hashes >> 16) % BLOBS
+    return blobs

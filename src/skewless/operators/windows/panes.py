@@ -1,4 +1,4 @@
-"""The owner of some panes: runs a function on each when it is over, and again if rows come late but not too late."""
+"""The worker of some panes: runs a function on each when it is over, and again if rows come late but not too late."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ import pyarrow as pa
 from skewless.chop.assignment import Assignment
 from skewless.core.arrays import BoolArray, Int64Array
 from skewless.core.store import Store
-from skewless.core.windows import Windows
-from skewless.operators.windows.worker import EVER, Owner, Task
+from skewless.core.turn import Turn
+from skewless.core.windows import END, Windows
+from skewless.operators.windows.worker import Task, WindowWorker
 
 
-class PaneOwner(Owner):
+class PaneWorker(WindowWorker):
     """The panes of one worker.
 
     Rows stay until the last window that holds them is over: one that comes late, but in time for some window, makes
@@ -26,17 +27,21 @@ class PaneOwner(Owner):
         The windows that the panes are of.
     task
         What is done with a pane; its windows are the panes.
-    deal
+    assignment
         Which panes are whose.
-    worker
-        Its number.
+    turn
+        Whose turn it is.
     store
         Where rows wait.
     """
 
-    def __init__(self, whole: Windows, task: Task, deal: Assignment, worker: int, store: Store) -> None:
-        super().__init__(task, deal, worker, store)
+    def __init__(self, whole: Windows, task: Task, assignment: Assignment, turn: Turn, store: Store) -> None:
+        super().__init__(task, assignment, turn, store)
         self._whole, self._again = whole, np.zeros(0, np.int64)
+
+    def given(self, answer: pa.RecordBatch) -> pa.RecordBatch:
+        """An answer as it is, to be sent on to the workers whose windows need it."""
+        return answer
 
     def close(self, watermark: int | None) -> Iterator[pa.RecordBatch]:
         """The answers for panes that end by the watermark, and for those that had late rows."""
@@ -53,7 +58,7 @@ class PaneOwner(Owner):
 
     def _forget(self) -> None:
         window = self._open_window()
-        self._buffer.forget(window * self._whole.slide if self._next < EVER else EVER)
+        self._buffer.forget(window * self._whole.slide if self._next < END else END)
 
     def _open_window(self) -> int:
         """The first window that does not end with the panes that are over."""

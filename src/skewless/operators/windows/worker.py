@@ -1,9 +1,7 @@
-"""The owner of some windows: holds rows until their windows are over, and then runs the function on each of them."""
+"""The worker of some windows: holds rows until their windows are over, and then runs the function on each of them."""
 
 from __future__ import annotations
 
-import json
-from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,30 +11,30 @@ import pyarrow as pa
 
 from skewless.chop.assignment import Assignment, mine
 from skewless.core.arrays import BoolArray, Int64Array
-from skewless.core.errors import SkewlessError
 from skewless.core.keys import codes
 from skewless.core.store import Store
-from skewless.core.tables import joined
-from skewless.core.windows import BEFORE_ALL, Windows
+from skewless.core.tables import joined, numbered
+from skewless.core.turn import Turn
+from skewless.core.windows import BEFORE_ALL, END, Windows
+from skewless.operators.notes import read_notes, write_notes
 from skewless.operators.windows.buffer import Buffer
 from skewless.operators.windows.function import Call
 from skewless.operators.windows.slices import Slices, slices
+from skewless.operators.worker import Worker
 
-_NOTES = "notes"
-EVER = -BEFORE_ALL
-"""After every window."""
+MARKED = "windows and columns"
 
 
 @dataclass(frozen=True)
 class Columns:
-    """Of the rows that owners get: the hash of the key, the time, and then these.
+    """The columns of the rows that workers get, after the hash of the key and the time.
 
     Parameters
     ----------
     keys
-        Which of the columns are the key; none for one window of all rows.
+        The numbers of the columns that are the key; none for one window of all rows.
     seen
-        Which of them the function sees.
+        The numbers of the columns that the function sees.
     """
 
     keys: tuple[int, ...]
@@ -49,14 +47,14 @@ class Columns:
 
 @dataclass(frozen=True)
 class Task:
-    """What owners do, whichever they are.
+    """What workers must know of their query.
 
     Parameters
     ----------
     columns
-        Of the rows.
+        The columns of the rows.
     windows
-        Size and slide.
+        Size and slide of the windows.
     call
         What is done with a window.
     together
@@ -86,7 +84,7 @@ class Sorted:
     groups
         The number of each row's key.
     hashes, keys
-        Of each key.
+        The hash and the columns of each key.
     """
 
     rows: pa.RecordBatch
@@ -118,44 +116,19 @@ def in_order(rows: pa.RecordBatch, columns: Columns, *, newest: bool = False) ->
 def answers(task: Task, rows: Sorted, found: Slices) -> Iterator[pa.RecordBatch]:
     """Hash, window, keys, and what the function gave."""
     seen = [rows.rows.column(2 + i) for i in task.columns.seen]
-    inputs = pa.RecordBatch.from_arrays(seen, names=[str(i) for i in range(len(seen))])
-    for which, columns in task.call.run(inputs, rows.values, task.windows, found):
+    for which, columns in task.call.run(numbered(seen), rows.values, task.windows, found):
         groups = found.groups[which]
         heads = [pa.array(rows.hashes[groups]), pa.array(found.windows[which])]
         keys = [column.take(pa.array(groups)) for column in rows.keys]
-        names = [str(i) for i in range(2 + len(keys) + len(columns))]
-        yield pa.RecordBatch.from_arrays([*heads, *keys, *columns], names=names)
+        yield numbered([*heads, *keys, *columns])
 
 
-class Worker(ABC):
-    """Someone who gets rows in every micro-batch, and gives rows."""
-
-    wake: int | None
-    """The time at which there is something to do, if no rows come; None if there will not be."""
-
-    @abstractmethod
-    def run(self, tables: Sequence[pa.RecordBatch], watermark: int | None) -> Iterator[pa.RecordBatch]:
-        """A micro-batch; the watermark is None where all rows are there."""
-
-    def obey(self, code: int, batch: int) -> None:  # noqa: B027 - not all have something to do
-        """What the rows of this micro-batch came by; most do not care."""
+def started(windows: Windows, answer: pa.RecordBatch) -> pa.RecordBatch:
+    """An answer as it is given: the start of the window, keys, and what the function gave."""
+    return numbered([pa.array(np.asarray(answer.column(1)) * windows.slide), *answer.columns[2:]])
 
 
-def read_notes(store: Store, mark: str) -> dict[str, Any] | None:
-    """What a worker noted in its store; refused if it is of another query."""
-    data = store.get(_NOTES)
-    if data is None:
-        return None
-    notes: dict[str, Any] = json.loads(data)
-    if notes["mark"] != mark:
-        raise SkewlessError(
-            f"the checkpoint is of another query: its windows and columns were {notes['mark']}, now they are "
-            f"{mark}; use a new checkpoint for a changed query"
-        )
-    return notes
-
-
-class Owner(Worker):
+class WindowWorker(Worker):
     """The windows of time of one worker.
 
     A window is worked on once, when the watermark has reached its end. Rows of windows that are over are late and
@@ -164,23 +137,23 @@ class Owner(Worker):
     Parameters
     ----------
     task
-        What is done.
-    deal
+        What is done with the rows.
+    assignment
         Which windows are whose.
-    worker
-        Its number.
+    turn
+        Whose turn it is.
     store
         Where rows wait.
     """
 
-    def __init__(self, task: Task, deal: Assignment, worker: int, store: Store) -> None:
-        self._task, self._deal, self._worker, self._store = task, deal, worker, store
+    def __init__(self, task: Task, assignment: Assignment, turn: Turn, store: Store) -> None:
+        self._task, self._assignment, self._turn, self._store = task, assignment, turn, store
         self._buffer = Buffer(store, self._stretch)
         self._next = BEFORE_ALL
         """The first window that is not over."""
-        notes = read_notes(store, task.mark)
-        if notes:
-            self._read(notes)
+        noted = read_notes(store, task.mark, MARKED)
+        if noted:
+            self._read(noted[0])
 
     @property
     def _stretch(self) -> int:
@@ -192,18 +165,25 @@ class Owner(Worker):
         return self._buffer.rows
 
     @property
-    def wake(self) -> int | None:  # type: ignore[override]  # others never wake
+    def wake(self) -> int | None:
         """When the first window that is not over will be: though it may hold no rows, later ones are late then."""
-        if self._next in (BEFORE_ALL, EVER):
+        if self._next in (BEFORE_ALL, END):
             return None
-        window = self._deal.batch_of(self._next).stop - 1 if self._task.together else self._next
+        window = self._assignment.batch_of(self._next).stop - 1 if self._task.together else self._next
         return self._task.windows.span(window)[1]
 
-    def run(self, tables: Sequence[pa.RecordBatch], watermark: int | None) -> Iterator[pa.RecordBatch]:
-        """The answers for windows that end by the watermark (all, if None): hash, window, keys and the answer."""
+    def run(
+        self, control: int | None, tables: Sequence[pa.RecordBatch], watermark: int | None
+    ) -> Iterator[pa.RecordBatch]:
+        """Take rows of hash, time and columns, and give the answers for windows that end by the watermark."""
         self.add(tables)
-        yield from self.close(watermark)
+        for answer in self.close(watermark):
+            yield self.given(answer)
         self.save()
+
+    def given(self, answer: pa.RecordBatch) -> pa.RecordBatch:
+        """An answer of hash, window, keys and columns as it leaves."""
+        return started(self._task.windows, answer)
 
     def add(self, tables: Sequence[pa.RecordBatch]) -> None:
         """Take rows."""
@@ -219,10 +199,12 @@ class Owner(Worker):
             self._buffer.add(rows, times)
 
     def close(self, watermark: int | None) -> Iterator[pa.RecordBatch]:
-        """The answers for windows that end by the watermark."""
-        end = EVER if watermark is None else self._task.windows.open_at(watermark)
-        if self._task.together and watermark is not None:
-            end = self._deal.batch_of(end).start
+        """The answers for windows that end by the watermark, if there is one: hash, window, keys and columns."""
+        if watermark is None:
+            return
+        end = END if watermark >= END else self._task.windows.open_at(watermark)
+        if self._task.together and end < END:
+            end = self._assignment.batch_of(end).start
         if end > self._next:
             yield from self._answers(self._next, end)
             self._next = end
@@ -234,11 +216,11 @@ class Owner(Worker):
         if least is None:
             return
         start = max(low * windows.slide, least)
-        parts = self._buffer.read(start, windows.span(high - 1)[1] if high < EVER else EVER)
+        parts = self._buffer.read(start, windows.span(high - 1)[1] if high < END else END)
         if parts:
             rows = in_order(joined(parts), self._task.columns, newest=self._task.newest)
             found = slices(rows.groups, rows.times, windows, low, high)
-            own = mine(self._deal, self._worker, rows.hashes[found.groups], found.windows)
+            own = mine(self._assignment, self._turn.worker, rows.hashes[found.groups], found.windows)
             found = found.where(own).in_order()
             self._count(int((found.stops - found.starts).sum()), len(found.windows))
             yield from answers(self._task, rows, found)
@@ -253,14 +235,14 @@ class Owner(Worker):
 
     def _forget(self) -> None:
         """Drop rows that no window needs that is not over."""
-        self._buffer.forget(self._next * self._task.windows.slide if self._next < EVER else EVER)
+        self._buffer.forget(self._next * self._task.windows.slide if self._next < END else END)
 
     def save(self) -> None:
         """Write to the store what is to be known next time."""
-        self._store.put(_NOTES, json.dumps(self._notes()).encode())
+        write_notes(self._store, self._task.mark, self._notes())
 
     def _notes(self) -> dict[str, Any]:
-        return {"mark": self._task.mark, "next": self._next, "rows": self._buffer.notes()}
+        return {"next": self._next, "rows": self._buffer.notes()}
 
     def _read(self, notes: dict[str, Any]) -> None:
         self._next, self._buffer = notes["next"], Buffer(self._store, self._stretch, notes["rows"])

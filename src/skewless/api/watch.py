@@ -1,0 +1,156 @@
+"""`watch(query)`: what a running query does, and how to move what it has placed."""
+
+from __future__ import annotations
+
+from pyspark.sql import SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+from skewless.control.announcing import AnnouncingLoop
+from skewless.control.loop import Loop
+from skewless.control.placing import Placing
+from skewless.control.routing import Routing
+from skewless.core.errors import SkewlessError
+from skewless.core.policy import Policy
+from skewless.place import Move, Placement
+from skewless.spark.listen import listen, running, wait_until
+
+
+def watch(query: StreamingQuery) -> Watch:
+    """The handle on a running query.
+
+    It works for every streaming query, also for one of Spark's own operators, of which it knows what Spark tells. It
+    binds to what skewless runs in the query when the first micro-batch with rows is done.
+
+    Parameters
+    ----------
+    query
+        The query that `start()` gave.
+    """
+    spark = SparkSession.getActiveSession()
+    if spark is not None:
+        listen(spark)
+    return Watch(query)
+
+
+class Watch:
+    """What a running query does; made by `watch`.
+
+    A query may hold several streams of skewless, one in another: then this is about the last that was described, and
+    `streams` names all of them.
+    """
+
+    def __init__(self, query: StreamingQuery) -> None:
+        self.query = query
+        self._run = running(str(query.runId))
+
+    @property
+    def bound(self) -> bool:
+        """Whether the first micro-batch with rows is done, so that it is known what runs."""
+        return bool(self._run.loops)
+
+    @property
+    def streams(self) -> tuple[str, ...]:
+        """The names of the streams in the query."""
+        return tuple(loop.name for loop in self._run.loops)
+
+    @property
+    def batches(self) -> int:
+        """The number of micro-batches with rows that were learned from."""
+        loop = self._loop()
+        return loop.batches if loop else 0
+
+    @property
+    def loads(self) -> dict[int, int]:
+        """The rows of each worker in the last micro-batch; empty before it, and where Spark's own operators run."""
+        loop = self._loop()
+        return dict(loop.loads) if loop else {}
+
+    @property
+    def imbalance(self) -> float | None:
+        """The rows of the busiest worker over the average, in the last micro-batch; None where loads are not known."""
+        loop = self._loop()
+        return loop.imbalance if loop else None
+
+    @property
+    def workers(self) -> int | None:
+        """The number of workers that share the rows; None where rows stay where they lie."""
+        loop = self._loop()
+        return loop.workers if loop else None
+
+    @property
+    def policy(self) -> Policy:
+        """The policy that routes rows right now, of a query whose keys are split."""
+        loop = self._loop()
+        if not isinstance(loop, Routing):
+            raise self._wrong(loop, "no policy routes rows here", "split=")
+        return loop.policy
+
+    @property
+    def placement(self) -> Placement:
+        """The placement in force: which worker owns what, of a query that `process` made."""
+        return self._placing().placement
+
+    @property
+    def moving(self) -> bool:
+        """Whether a version, such as a placement, is announced and not in force yet."""
+        loop = self._loop()
+        return isinstance(loop, AnnouncingLoop) and loop.announced
+
+    def rebalance(self, workers: int | None = None, *, dry_run: bool = False) -> tuple[Move, ...]:
+        """Have the placer look at the running query now, and move what it says; the moves.
+
+        Parameters
+        ----------
+        workers
+            The number of workers to be active from then on: up to the shuffle partitions that the query started with.
+        dry_run
+            Make no move, and give those that would be made.
+        """
+        return self._placing().rebalance(workers, dry=dry_run)
+
+    def wait(self, batches: int, timeout: float = 60.0) -> bool:
+        """Wait until so many micro-batches with rows were learned from; false if that takes over `timeout` seconds.
+
+        Learning never holds up a query, so what follows a micro-batch may come before its policy.
+        """
+        return wait_until(lambda: self.batches >= batches, timeout)
+
+    def explain(self) -> str:
+        """In words, what runs and why, where hot keys go, and what Spark tells of the last micro-batch."""
+        seen = self._run
+        lines = [line for loop in seen.loops for line in loop.describe()]
+        name = self.query.name or f"query {self.query.id}"
+        if not lines and seen.progress is None:
+            return f"{name}: no micro-batch is done yet, so that it is not known what runs."
+        if not lines:
+            lines = [f"{name}: nothing of skewless is known to run in it."]
+        if seen.progress is not None:
+            done = seen.progress
+            rate = f", {done.processedRowsPerSecond:,.0f} rows/s" if done.numInputRows else ""
+            state = sum(operator.numRowsTotal for operator in done.stateOperators)
+            kept = f", {state:,} rows of state" if done.stateOperators else ""
+            balance = "" if self.imbalance is None else f", imbalance {self.imbalance:.2f}"
+            lines.append(f"micro-batch {done.batchId}: {done.numInputRows:,} rows{rate}{balance}{kept}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        """What runs, in words."""
+        return self.explain()
+
+    def _loop(self) -> Loop | None:
+        loops = self._run.loops
+        return loops[-1] if loops else None
+
+    def _placing(self) -> Placing:
+        loop = self._loop()
+        if not isinstance(loop, Placing):
+            raise self._wrong(loop, "nothing is placed here", "process(...)")
+        return loop
+
+    def _wrong(self, loop: Loop | None, what: str, remedy: str) -> SkewlessError:
+        if loop is None:
+            return SkewlessError(
+                f"{what} as far as is known: no micro-batch with rows is done yet, of which skewless hears; "
+                "watch(query).wait(1) waits for one"
+            )
+        return SkewlessError(f"{what}: {loop.name} runs {loop.chosen.strategy}; it takes {remedy}")

@@ -1,0 +1,173 @@
+"""What the loops on the driver share: they hear of every micro-batch, never fail the query, and can be awaited."""
+
+from __future__ import annotations
+
+import logging
+import threading
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+
+from skewless.core.counts import Counts
+
+log = logging.getLogger("skewless")
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What was observed of a micro-batch that had rows.
+
+    Parameters
+    ----------
+    query, run
+        The ids of the query and of its run.
+    batch
+        The number of the micro-batch.
+    counts
+        The most frequent keys, where they are observed.
+    loads
+        The rows of each worker, where Spark itself counted them.
+    control
+        The code of the version that the micro-batch went by, where there are versions.
+    notes
+        What the tasks noted for the driver.
+    watermark
+        Microseconds; None without one.
+    """
+
+    query: str
+    run: str
+    batch: int
+    counts: Counts | None = None
+    loads: dict[int, int] | None = None
+    control: int | None = None
+    notes: tuple[tuple[int, ...], ...] = ()
+    watermark: int | None = None
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What runs, and why."""
+
+    strategy: str
+    why: str
+
+    def words(self, name: str, workers: int | None) -> str:
+        """As a sentence about a stream."""
+        over = "" if workers is None else f" over {workers} workers"
+        return f"{name}: {self.strategy}{over}, {self.why}."
+
+
+class Loop(ABC):
+    """The loop of one stream: measure, analyse, plan, activate.
+
+    Whatever goes wrong in it never fails the query: that is logged once, and what is in force stays.
+
+    Parameters
+    ----------
+    name
+        The stream's name, for messages.
+    workers
+        The workers that share the rows; None where rows stay where they lie.
+    chosen
+        What runs, and why.
+    """
+
+    def __init__(self, name: str, workers: int | None, chosen: Chosen) -> None:
+        self.name, self.workers, self.chosen = name, workers, chosen
+        self.query: str | None = None
+        """The id of the query that runs, or ran last."""
+        self.run: str | None = None
+        """The id of its run; None while there is none."""
+        self.batches = 0
+        """Micro-batches of this run that had rows and were learned from."""
+        self.loads: dict[int, int] = {}
+        """The rows of each worker in the last micro-batch."""
+        self._changed = threading.Condition(threading.RLock())
+        self._failed = False
+        self._others: set[str] = set()
+
+    @property
+    def imbalance(self) -> float | None:
+        """The rows of the busiest worker over the average, in the last micro-batch; None before it."""
+        if not self.loads:
+            return None
+        return max(self.loads.values()) * max(len(self.loads), self.workers or 0) / sum(self.loads.values())
+
+    def hear(self, seen: Observed) -> bool:
+        """A micro-batch is done; false if it is of another query than the one that this loop belongs to."""
+        with self._changed:
+            if self.run is None:
+                self.run, self.batches = seen.run, 0
+            if self.run != seen.run:
+                self._refuse(seen)
+                return False
+        try:
+            if self.query != seen.query:
+                self.bind(seen.query)
+                self.query = seen.query
+            self.learn(seen)
+        except Exception:  # whatever it is, the query must go on
+            if not self._failed:
+                log.exception("stream %s: nothing new is learned; what is in force stays", self.name)
+            self._failed = True
+        with self._changed:
+            self.batches += 1
+            self._changed.notify_all()
+        return True
+
+    def end(self, run: str) -> None:
+        """A run is over: the next one may be of the same query or of another."""
+        with self._changed:
+            self._others.discard(run)
+            if self.run == run:
+                self.run = None
+                self._changed.notify_all()
+
+    def wait(self, batches: int, timeout: float) -> bool:
+        """Wait until so many micro-batches of a run were learned from; false if that took over `timeout` seconds."""
+        with self._changed:
+            return self._changed.wait_for(lambda: self.batches >= batches, timeout)
+
+    def bind(self, query: str) -> None:  # noqa: B027 - most have nothing to do
+        """The id of the query is known now, or is another than before."""
+
+    @abstractmethod
+    def learn(self, seen: Observed) -> None:
+        """Learn from a micro-batch."""
+
+    def describe(self) -> list[str]:
+        """In words, what runs and why, and what is special."""
+        return [self.chosen.words(self.name, self.workers)]
+
+    def _refuse(self, seen: Observed) -> None:
+        """One DataFrame that runs as two queries at once: the second is told of, once."""
+        if seen.run not in self._others:
+            self._others.add(seen.run)
+            log.error(
+                "stream %s: query %s runs the DataFrame that query %s runs already; nothing is learned from it. %s",
+                self.name,
+                seen.query,
+                self.query,
+                "Build the result anew for each query.",
+            )
+
+
+class LoadLoop(Loop):
+    """Knows the loads of a stream in which nothing is decided."""
+
+    def learn(self, seen: Observed) -> None:
+        """Keep the loads."""
+        self.loads = loads_of(seen) or self.loads
+
+
+class CopiesLoop(LoadLoop):
+    """Knows how many rows each worker was sent, in a stream in which nothing is decided."""
+
+    def learn(self, seen: Observed) -> None:
+        """Add up what the tasks sent."""
+        self.loads = {worker: sum(rows) for worker, rows in enumerate(zip(*seen.notes, strict=True))}
+
+
+def loads_of(seen: Observed) -> dict[int, int]:
+    """The rows of each worker, as Spark counted them or as each task noted its own."""
+    return dict(seen.loads) if seen.loads else {note[0]: note[1] for note in seen.notes if note[1]}

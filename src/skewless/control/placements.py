@@ -1,0 +1,129 @@
+"""The folder of a placed stream: its placements, and state on its way from one worker to another.
+
+- `versions/7.json`: placement 7.
+- `moves/8/3-41.arrow`: the entries that worker 3 gives away when placement 8 comes into force, as of micro-batch 41.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+
+from skewless.control.folder import RESTORE
+from skewless.control.version import Version, Versions
+from skewless.core import blob
+from skewless.core.errors import SkewlessError
+from skewless.core.turn import Turn
+from skewless.place.placement import Placement
+
+_HANDOVER = re.compile(r"(\d+)-(-?\d+)\.arrow")
+
+
+@dataclass(frozen=True)
+class Placements(Versions):
+    """The folder of a placed stream."""
+
+    def placement(self, number: int, turn: Turn | None = None) -> Placement:
+        """The placement of that version."""
+        found: Placement = self.version(number, turn)
+        return found
+
+    def parse(self, fields: dict[str, Any]) -> Placement:
+        """The placement in the fields of a version."""
+        return Placement.from_json(fields["placement"]).with_version(fields["number"])
+
+    def write_placement(self, placement: Placement, before: int, query: str | None) -> None:
+        """Add a placement, to follow another one."""
+        self.add(placement.version, before, query, {"placement": placement.to_json()})
+
+    def give(self, placement: Placement, turn: Turn, slots: Sequence[str], entries: pa.RecordBatch) -> None:
+        """Leave a copy of the entries that a worker gives away; what a replayed micro-batch writes again is the same.
+
+        Parameters
+        ----------
+        placement
+            The placement that is to come into force.
+        turn
+            The turn of the worker that gives.
+        slots
+            The names of what it gives.
+        entries
+            The entries.
+        """
+        notes = {"stream": self.stream, "query": turn.query, "placement": _digest(placement), "slots": list(slots)}
+        data = blob.dump(entries.columns, {"move": json.dumps(notes)})
+        self.write(f"moves/{placement.version}/{turn.worker}-{turn.batch}.arrow", data)
+
+    def take(
+        self, placement: Placement, turn: Turn, source: int, slots: Sequence[str], schema: pa.Schema
+    ) -> pa.RecordBatch:
+        """The newest entries that a worker gave away before this micro-batch; refused if they are not to be found.
+
+        Parameters
+        ----------
+        placement
+            The placement that came into force.
+        turn
+            The turn of the worker that takes.
+        source
+            The worker that gave.
+        slots
+            The names of what it gave.
+        schema
+            The columns of entries.
+        """
+        folder = f"moves/{placement.version}"
+        matches = [_HANDOVER.fullmatch(name) for name in self.listed(folder)]
+        found = [(int(match[1]), int(match[2])) for match in matches if match]
+        batches = [batch for worker, batch in found if worker == source and batch < turn.batch]
+        path = f"{folder}/{source}-{max(batches)}.arrow" if batches else f"{folder}/{source}-*.arrow"
+        data = self.read(path) if batches else None
+        some = ", ".join(slots[:5]) + (f" and {len(slots) - 5} more" if len(slots) > 5 else "")
+        what = f"the state of slots {some} from worker {source}"
+        remedy = f"{RESTORE}; the query stops so that no state is lost"
+        if data is None:
+            raise SkewlessError(f"{what} is not at {self.shown(path)}; {remedy}")
+        try:
+            given = blob.load(data)
+            notes = json.loads(blob.notes(given)["move"])
+            entries = pa.RecordBatch.from_arrays(given.columns, schema=schema)
+        except (pa.ArrowInvalid, ValueError, KeyError, OSError, StopIteration) as error:
+            raise SkewlessError(f"{what} at {self.shown(path)} is damaged ({error}); {remedy}") from error
+        if notes["query"] != turn.query:
+            raise self.other_query(notes["query"], turn.query)
+        if notes["placement"] != _digest(placement) or not set(slots) <= set(notes["slots"]):
+            raise SkewlessError(f"{what} at {self.shown(path)} was given for another placement; {remedy}")
+        return entries
+
+    def forget(self, number: int) -> None:
+        """Delete what moved up to this version, and the placements before it."""
+        super().forget(number)
+        for name in self.listed("moves"):
+            if name.isdigit() and int(name) <= number:
+                self.delete(f"moves/{name}")
+
+
+@dataclass(frozen=True)
+class OnePlacement:
+    """A placement that nothing changes, for rows that all come at once: it travels with the plan."""
+
+    fixed: Placement
+    stream: str = ""
+
+    def placement(self, number: int, turn: Turn | None = None) -> Placement:
+        """The one there is."""
+        return self.fixed
+
+    def check(self, version: Version, turn: Turn) -> None:
+        """There is one query only."""
+
+
+def _digest(placement: Placement) -> int:
+    """A number that differs where placements do."""
+    return zlib.crc32(placement.with_version(0).to_json().encode())

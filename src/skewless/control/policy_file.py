@@ -1,0 +1,60 @@
+"""The policy of a running query as a small file that every micro-batch reads anew.
+
+Spark lists a static file once and remembers its length, but reads its content in every micro-batch. So the file keeps
+one length, padded with spaces, and is replaced whole: a micro-batch sees one version, and never a half of one.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+import numpy as np
+
+from skewless.control.folder import FORMAT, Folder
+from skewless.core.policy import Policy
+
+LENGTH = 1 << 18  # bytes
+
+
+@dataclass(frozen=True)
+class PolicyFile(Folder):
+    """Writes policies where the executors of a running query find the newest.
+
+    Parameters
+    ----------
+    length
+        The length of the file in bytes. A policy that needs more is cut down to fewer lanes for each key.
+    """
+
+    length: int = LENGTH
+
+    @property
+    def name(self) -> str:
+        """The file's name."""
+        return f"policy-{self.stream}.json"
+
+    @property
+    def path(self) -> str:
+        """The URI of the file."""
+        return f"{self.uri}/{self.name}"
+
+    def put(self, policy: Policy) -> None:
+        """Make this the policy of every micro-batch that starts from now on."""
+        # Padded with spaces, as each empty line would be a record to parse.
+        self.write(self.name, self._lines(policy).ljust(self.length))
+
+    def _lines(self, policy: Policy) -> bytes:
+        """A JSON line for each key, with fewer lanes a key, and at last fewer keys, where they would not fit."""
+        parts = np.split(policy.lanes, policy.offsets[1:-1]) if len(policy) else []
+        rows = [(int(key), lanes.tolist()) for key, lanes in zip(policy.keys, parts, strict=True)]
+        head = {"format": FORMAT, "stream": self.stream, "version": policy.version}
+        while True:
+            lines = [head, *({"key": key, "lanes": lanes, "version": policy.version} for key, lanes in rows)]
+            text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode()
+            if len(text) <= self.length:
+                return text
+            if max(len(lanes) for _, lanes in rows) > 1:
+                rows = [(key, lanes[::2]) for key, lanes in rows]
+            else:
+                rows = rows[: len(rows) // 2]

@@ -1,0 +1,39 @@
+"""Objects that others can be made like: with the options they were made with, and nothing that they learned since."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
+
+
+class Prototype:
+    """Remembers what it was made with.
+
+    >>> class Counter(Prototype):
+    ...     def __init__(self, step: int = 1) -> None:
+    ...         self.step, self.n = step, 0
+    >>> one = Counter(step=2)
+    >>> one.n = 7
+    >>> one.again().n, one.again().step, one.again(step=5).step, one.was_given("step")
+    (0, 2, 5, True)
+    """
+
+    _made_with: tuple[tuple[Any, ...], dict[str, Any]]
+
+    def __new__(cls, *args: Any, **options: Any) -> Self:
+        """Remember what was asked for."""
+        made = super().__new__(cls)
+        made._made_with = args, options
+        return made
+
+    def was_given(self, option: str) -> bool:
+        """Whether the first option, or one by its name, was asked for."""
+        args, options = self._made_with
+        return bool(args) or option in options
+
+    def again(self, **options: Any) -> Self:
+        """One like this that has learned nothing yet, with some options changed; those count by name."""
+        args, made_with = self._made_with
+        return type(self)(**{**made_with, **options}) if options else type(self)(*args, **made_with)

@@ -1,0 +1,92 @@
+"""Rows with the worker that a splitter gives them: by the policy of the moment in a stream, by one plan in a batch."""
+
+from __future__ import annotations
+
+import atexit
+import functools
+import shutil
+import tempfile
+
+import numpy as np
+import pyarrow as pa
+from pyspark.sql import DataFrame, SparkSession
+
+from skewless.control.folder import uri_of
+from skewless.control.loop import Chosen
+from skewless.control.policy_file import PolicyFile
+from skewless.control.routing import Routing
+from skewless.core.errors import SkewlessError
+from skewless.core.policy import Policy
+from skewless.spark.listen import register
+from skewless.spark.observe import exact_counts, top_counts, with_keys_observed
+from skewless.spark.route import with_planned_worker, with_worker
+from skewless.split import Prompt, Shuffle, Splitter
+
+FOLDER = "spark.skewless.folder"
+SCHEMA = "key long, lanes array<int>, version long"
+
+
+def learning(
+    rows: DataFrame, splitter: Splitter, stream: str, name: str, folder: str | None, chosen: Chosen
+) -> DataFrame:
+    """Rows of a stream that have their `KEY`, with the worker that the policy of the moment gives them.
+
+    Parameters
+    ----------
+    rows
+        The rows.
+    splitter
+        The splitter that learns; nobody else has it.
+    stream, name
+        The stream's identity, and its name for messages.
+    folder
+        A folder that the driver can write and every executor can read; None for the session's.
+    chosen
+        What runs, and why.
+    """
+    spark = rows.sparkSession
+    file = PolicyFile(uri_of(folder or session_folder(spark)), stream)
+    register(spark, stream, Routing(name, splitter, file, chosen))
+    policy = spark.read.schema(SCHEMA).json(file.path)
+    observed = with_keys_observed(rows, stream, splitter.workers)
+    return with_worker(observed, policy, splitter.workers, shuffle=isinstance(splitter, Shuffle))
+
+
+def planned(rows: DataFrame, splitter: Splitter) -> tuple[DataFrame, Policy]:
+    """Rows of a batch that have their `KEY`, counted once, with the worker of the policy for just these counts."""
+    # Prompt plans the blocks of a batch from all of its keys.
+    seen = exact_counts(rows) if isinstance(splitter, Prompt) else top_counts(rows, splitter.workers)
+    policy = Policy.of(splitter.workers) if seen is None else splitter.plan(seen)
+    shuffle = isinstance(splitter, Shuffle)
+    done = with_planned_worker(rows, policy, shuffle=shuffle)
+    if done is None:
+        done = with_worker(rows, policy_frame(rows.sparkSession, policy), splitter.workers, shuffle=shuffle)
+    return done, policy
+
+
+def policy_frame(spark: SparkSession, policy: Policy) -> DataFrame:
+    """A policy as a DataFrame whose rows are part of the plan."""
+    lanes = pa.ListArray.from_arrays(pa.array(policy.offsets, pa.int32()), pa.array(policy.lanes, pa.int32()))
+    versions = pa.array(np.full(len(policy), policy.version, dtype=np.int64))
+    return spark.createDataFrame(pa.table({"key": pa.array(policy.keys), "lanes": lanes, "version": versions}), SCHEMA)
+
+
+def session_folder(spark: SparkSession) -> str:
+    """Where the policies of a session's streams are: in `spark.skewless.folder`, or if local in a private folder."""
+    folder = spark.conf.get(FOLDER, None)
+    if folder is not None:
+        return folder
+    master = spark.conf.get("spark.master", "") or ""
+    if not master.startswith("local"):
+        raise SkewlessError(
+            f"the executors of {master} must be able to read the routing policy; give folder=, or set {FOLDER}, to a "
+            "folder on a file system that all machines share, such as the checkpoint's"
+        )
+    return _private_folder()
+
+
+@functools.cache
+def _private_folder() -> str:
+    folder = tempfile.mkdtemp(prefix="skewless-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return folder

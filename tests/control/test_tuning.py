@@ -1,0 +1,68 @@
+"""The loop that tunes batches of windows: when sizes change, and what a driver that starts again goes by."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from skewless.chop.assignment import BatchAssignment
+from skewless.control.batch_sizes import BatchSizes, Work
+from skewless.control.loop import Chosen, Observed
+from skewless.control.tuning import Tuning
+from skewless.control.version import Version
+from skewless.core.errors import SkewlessError
+from skewless.core.turn import Turn
+from skewless.core.windows import Windows
+
+CHOSEN = Chosen("batches of windows", "as the test asks")
+
+
+def loop(path: Path, windows: Windows, workers: int = 2, batch: int = 1) -> Tuning:
+    return Tuning("stream", BatchSizes.at(str(path)), BatchAssignment.of(windows, workers, batch), 1.0, 1e9, CHOSEN)
+
+
+def seen(batch: int, version: Version, reached: int, rows: int) -> Observed:
+    return Observed("q", "run", batch, control=version.code, notes=((reached, rows, rows, rows),))
+
+
+def test_an_announcement_does_not_outlive_the_driver(tmp_path: Path) -> None:
+    tuning = loop(tmp_path, Windows(10, 5))
+    tuning.hear(seen(0, Version(0), reached=7, rows=10))
+    tuning.change(4)
+    assert tuning.announced
+    with pytest.raises(SkewlessError, match="on its way"):
+        tuning.change(5)
+    again = loop(tmp_path, Windows(10, 5))
+    assert not again.announced
+    again.hear(seen(1, Version(0), reached=7, rows=10))
+    again.change(4)
+    assert again.folder.read_control() == (Version(0, announced=2), "q")  # not a number that was used before
+
+
+def test_another_shape_is_refused(tmp_path: Path) -> None:
+    loop(tmp_path, Windows(10, 5))
+    with pytest.raises(SkewlessError, match="empty folder"):
+        loop(tmp_path, Windows(20, 5))
+    with pytest.raises(SkewlessError, match="empty folder"):
+        loop(tmp_path, Windows(10, 5), workers=3)
+
+
+def test_a_size_that_is_hardly_better_is_not_worth_a_change(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    windows, clock = Windows(10_000_000, 1_000_000), iter(range(0, 1000, 10))
+    monkeypatch.setattr("skewless.control.tuning.time.monotonic", lambda: next(clock))
+    folder = BatchSizes.at(str(tmp_path))
+    tuning = Tuning("stream", folder, BatchAssignment.of(windows, 2, 2), 1000.0, 1.0, CHOSEN, most=8)
+    sizes = []
+    for batch in range(40):
+        control = folder.read_control()
+        assert control is not None
+        size = folder.sizes(control[0].force).batch
+        rows = (10 + size - 1) * 1000
+        for worker in range(2):
+            folder.write_work(Turn(worker, batch, "q"), Work(10_000 * size, size, rows, rows * 1e-5))
+        tuning.hear(seen(batch, control[0], reached=20 * batch, rows=20_000))
+        sizes.append(tuning.sizes.batch)
+    assert not tuning._failed
+    assert max(sizes) == 8  # as many as there may be: rows cost, and larger batches copy fewer
+    assert sizes[-20:] == [8] * 20

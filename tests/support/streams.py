@@ -1,0 +1,85 @@
+"""Streams for tests: write files, run a query over them, and read what it gave, micro-batch by micro-batch."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from queue import SimpleQueue
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
+
+import skewless as sk
+from skewless.api.watch import Watch
+
+Rows = dict[int, list[tuple[Any, ...]]]
+After = Callable[[int, Watch], None]
+"""Called in every micro-batch with its number and the handle on the query."""
+
+
+def write_files(folder: Path, tables: Sequence[pa.Table], first: int = 0) -> None:
+    """A file for each table; Spark reads them in the order of their times of change."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for i, table in enumerate(tables, first):
+        path = folder / f"{i:03}.parquet"
+        pq.write_table(table, path)
+        os.utime(path, (1_000_000 + i,) * 2)
+
+
+def read_files(spark: SparkSession, folder: Path) -> DataFrame:
+    """A stream with a micro-batch for each file."""
+    schema = spark.read.parquet(str(folder)).schema
+    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+
+
+def stream_of(spark: SparkSession, folder: Path, tables: Sequence[pa.Table]) -> DataFrame:
+    """A stream with a micro-batch for each table."""
+    write_files(folder, tables)
+    return read_files(spark, folder)
+
+
+def start(
+    result: DataFrame, checkpoint: Path, each: Callable[[DataFrame, int, Watch], None], mode: str = "append"
+) -> StreamingQuery:
+    """Start a query to the end of its files, which hands each micro-batch to `each` with the handle on the query."""
+    handle: SimpleQueue[Watch] = SimpleQueue()
+
+    def taken(df: DataFrame, batch: int) -> None:
+        watching = handle.get()
+        handle.put(watching)
+        each(df, batch, watching)
+
+    writer = result.writeStream.foreachBatch(taken).option("checkpointLocation", str(checkpoint))
+    query = writer.outputMode(mode).trigger(availableNow=True).start()
+    handle.put(sk.watch(query))
+    return query
+
+
+def run(result: DataFrame, checkpoint: Path, after: After | None = None, mode: str = "append") -> tuple[Rows, Watch]:
+    """The rows of every micro-batch of a query that runs to the end of its files, and the handle on it."""
+    given: Rows = {}
+
+    def keep(df: DataFrame, batch: int, watching: Watch) -> None:
+        given[batch] = [tuple(row) for row in df.collect()]
+        if after is not None:
+            after(batch, watching)
+
+    query = start(result, checkpoint, keep, mode)
+    query.awaitTermination()
+    return given, sk.watch(query)
+
+
+@contextmanager
+def partitions(spark: SparkSession, count: int) -> Iterator[None]:
+    """Another number of shuffle partitions than other tests have."""
+    before = spark.conf.get("spark.sql.shuffle.partitions")
+    spark.conf.set("spark.sql.shuffle.partitions", str(count))
+    try:
+        yield
+    finally:
+        spark.conf.set("spark.sql.shuffle.partitions", str(before))
