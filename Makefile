@@ -13,7 +13,7 @@ $(ready): export PIP_CONSTRAINT := constraints.txt
 $(ready): export PIP_BUILD_CONSTRAINT := constraints.txt
 $(ready): export PIP_USE_PEP517 := 1
 
-.PHONY: help test fast lint bench bench-chop bench-place bench-route bench-spark demo clean java compiling
+.PHONY: help test fast lint bench bench-chop bench-place bench-route bench-spark bench-versions demo clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
@@ -33,24 +33,28 @@ demo: java $(ready) | compiling  ## a skewed clickstream through Spark's own win
 	.venv/bin/skewless demo
 
 bench: $(ready) | compiling  ## measure the speed of the routing kernels
-	.venv/bin/python -m skewless.bench.split
+	.venv/bin/python -m benchmarks.split
 
 bench-spark: java $(ready) | compiling  ## measure windows, skew and memory on Spark (about 20 minutes)
-	.venv/bin/python -m skewless.bench.spark windows
+	.venv/bin/python -m benchmarks.spark windows
 
 bench-place: java $(ready) | compiling  ## measure processors and moving state on Spark (about 20 minutes)
-	.venv/bin/python -m skewless.bench.spark place
+	.venv/bin/python -m benchmarks.spark place
 
 bench-chop: java $(ready) | compiling  ## measure functions of whole windows and ways to cut time (about 20 minutes)
-	.venv/bin/python -m skewless.bench.spark chop
+	.venv/bin/python -m benchmarks.spark chop
 
 bench-route: java $(ready) | compiling  ## measure what routing costs inside Spark
-	.venv/bin/python -m skewless.bench.route
+	.venv/bin/python -m benchmarks.route
+
+bench-versions: java $(ready) | compiling  ## compare the speed of another checkout: make bench-versions OLD=path
+	@[ -n "$(OLD)" ] || { echo 'Which checkout? Say make bench-versions OLD=path, and ARGS="--rounds 1" for fewer rounds.'; exit 2; }
+	.venv/bin/python -m benchmarks.versions "$(OLD)" $(ARGS)
 
 clean:  ## delete .venv and everything that is made again by running
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	rm -rf spark-warehouse metastore_db derby.log
-	find src tests -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 
 java:
 	@tools/check-java

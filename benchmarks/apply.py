@@ -29,13 +29,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
+from skewless.api.windowed import KeyedWindows
 from skewless.chop import ByWindow, Costs, disorder
 from skewless.chop.assignment import Assignment, BatchAssignment
 from skewless.chop.ring import PaneAssignment, PaneRing
 from skewless.core.windows import Windows
+from skewless.operators.windows.spread import Spread
 from skewless.simulate.tasks import run
-from skewless.spark import apply as chop
-from skewless.spark.aggregate import owners_of
+from skewless.spark.staging import sent
 from skewless.workload import Zipf
 from skewless.workload.linear_road import LinearRoad
 
@@ -52,27 +53,27 @@ _EPOCH = 1_700_000_000_000_000
 
 
 def median(key: tuple[int], window: Any, rows: pd.DataFrame) -> tuple[float]:
-    """Of a frame."""
+    """The median of a pandas frame."""
     return (float(np.median(rows["value"].to_numpy())),)
 
 
 def median_of_table(key: tuple[int], window: Any, rows: pa.Table) -> tuple[float]:
-    """Of an Arrow table."""
+    """The median of an Arrow table."""
     return (float(np.median(rows["value"].to_numpy())),)
 
 
 def sorted_values(key: tuple[int], pane: Any, rows: pd.DataFrame) -> Any:
-    """Of a pane."""
+    """The values of a pane, sorted."""
     return np.sort(rows["value"].to_numpy())
 
 
 def median_of_panes(key: tuple[int], window: Any, panes: list[Any]) -> tuple[float]:
-    """Of their values."""
+    """The median of the values of all panes."""
     return (float(np.median(np.concatenate(panes))),)
 
 
 def spark_median(rows: pd.DataFrame) -> pd.DataFrame:
-    """For Spark's `applyInPandas`."""
+    """The median of a group, for Spark's `applyInPandas`."""
     return pd.DataFrame({"start": rows["start"].iloc[:1], "key": rows["key"].iloc[:1], "m": [rows["value"].median()]})
 
 
@@ -89,10 +90,12 @@ def medians(spark: SparkSession, folder: Path) -> list[str]:
     ]
     ways: dict[str, Callable[[DataFrame], DataFrame]] = {
         "Spark's `groupBy(window, key).agg(percentile)`": _percentile,
-        "`apply`, by batch": lambda df: _windows(df).apply(median, "m double", by="batch"),
-        "`apply`, by batch, Arrow": lambda df: _windows(df).apply(median_of_table, "m double", by="batch", arrow=True),
-        "`apply`, by pane": lambda df: _windows(df).apply((sorted_values, median_of_panes), "m double"),
-        "`apply`, by window": lambda df: _windows(df).apply(median, "m double", by="window"),
+        "`apply`, by batch": lambda df: _windows(df).apply(median, "m double", chop="batch"),
+        "`apply`, by batch, Arrow": lambda df: _windows(df).apply(
+            median_of_table, "m double", chop="batch", arrow=True
+        ),
+        "`apply`, by pane": lambda df: _windows(df).apply(median_of_panes, "m double", pane=sorted_values),
+        "`apply`, by window": lambda df: _windows(df).apply(median, "m double", chop="window"),
     }
     rival = None
     for name, way in ways.items():
@@ -122,7 +125,7 @@ def split(spark: SparkSession, folder: Path) -> list[str]:
     df.count()
     lines = [
         f"{REPORTS:,} Linear Road reports, slide 1 s, one window over all, {SPLIT_WORKERS} workers: k rows a second",
-        "that the split stage deals to them, best of five. A row goes once to a worker that needs it for several",
+        "that the split stage sends to them, best of five. A row goes once to a worker that needs it for several",
         "windows, so that the copies of the split by window end at the number of workers.",
         "",
     ]
@@ -131,13 +134,13 @@ def split(spark: SparkSession, folder: Path) -> list[str]:
     speeds = {}
     for ratio in RATIOS:
         windows = Windows.of(f"{ratio} seconds", "1 second")
-        deals: list[Assignment] = [BatchAssignment.of(windows, SPLIT_WORKERS, batch) for batch in (1, 2, 5, 10)]
-        deals.append(PaneAssignment(PaneRing(windows.size, windows.slide, SPLIT_WORKERS)))
+        assignments: list[Assignment] = [BatchAssignment.of(windows, SPLIT_WORKERS, batch) for batch in (1, 2, 5, 10)]
+        assignments.append(PaneAssignment(PaneRing(windows.size, windows.slide, SPLIT_WORKERS)))
         if ratio == RATIOS[0]:  # the JVM and the workers get warm
-            for deal in deals * 2:
-                _split_seconds(df, deal)
-        for name, deal in zip(names, deals, strict=True):
-            speeds[ratio, name] = REPORTS / min(_split_seconds(df, deal) for _ in range(5))
+            for assignment in assignments * 2:
+                _split_seconds(df, assignment)
+        for name, assignment in zip(names, assignments, strict=True):
+            speeds[ratio, name] = REPORTS / min(_split_seconds(df, assignment) for _ in range(5))
         lines.append(f"| {ratio} | " + " | ".join(f"{speeds[ratio, name] / 1e3:,.0f}" for name in names) + " |")
         print(lines[-1], flush=True)
     growth = ", ".join(f"{name} {speeds[10, name] / speeds[1000, name]:.2f}" for name in names)
@@ -160,10 +163,12 @@ def scale_up(spark: SparkSession, folder: Path) -> list[str]:
     df.count()
     for workers in WORKERS:
         cells = []
-        for by, batch in (("window", None), ("batch", 10), ("batch", 50), ("pane", None)):
-            function: Any = (_sleep_pane, _sleep_merge) if by == "pane" else _sleep_window
+        for chop, batch in (("window", None), ("batch", 10), ("batch", 50), ("pane", None)):
             windows = sk.windowed(df, "ts", "10 seconds", "100 milliseconds", workers=workers)
-            result = windows.apply(function, "n long", by=by, batch=batch, arrow=True)
+            if chop == "pane":
+                result = windows.apply(_sleep_merge, "n long", pane=_sleep_pane, arrow=True)
+            else:
+                result = windows.apply(_sleep_window, "n long", chop=chop, batch=batch, arrow=True)
             cells.append(f"{20_000 / min(_seconds(result) for _ in range(2)):,.0f}")
         lines.append(f"| {workers} | " + " | ".join(cells) + " |")
         print(lines[-1], flush=True)
@@ -207,16 +212,16 @@ def order(spark: SparkSession, folder: Path) -> list[str]:
     return lines
 
 
-def write_stream(folder: Path, batches: int) -> None:
-    """Files of a minute each."""
+def write_stream(folder: Path, batches: int, rows: int = ROWS) -> None:
+    """Write files of a minute each."""
     folder.mkdir()
     for i in range(batches):
         chance = np.random.default_rng(i)
-        times = np.sort(_EPOCH + ((chance.random(ROWS) + i) * SECONDS * 1e6).astype(np.int64))
-        keys = Zipf(SKEW, keys=KEYS, seed=i).take(ROWS)
-        table = {"ts": pa.array(times, pa.timestamp("us", tz="UTC")), "key": keys, "value": chance.normal(size=ROWS)}
+        times = np.sort(_EPOCH + ((chance.random(rows) + i) * SECONDS * 1e6).astype(np.int64))
+        keys = Zipf(SKEW, keys=KEYS, seed=i).take(rows)
+        table = {"ts": pa.array(times, pa.timestamp("us", tz="UTC")), "key": keys, "value": chance.normal(size=rows)}
         path = folder / f"{i:03}.parquet"
-        pq.write_table(pa.table(table), path, row_group_size=ROWS // 2)
+        pq.write_table(pa.table(table), path, row_group_size=rows // 2)
         os.utime(path, (1_000_000 + i,) * 2)
 
 
@@ -228,7 +233,7 @@ def write_reports(path: Path, rows: int) -> None:
     pq.write_table(pa.table(columns), path, row_group_size=rows // 4)
 
 
-def _windows(df: DataFrame) -> sk.WindowedStream:
+def _windows(df: DataFrame) -> KeyedWindows:
     return sk.keyed(df, "key").window("ts", SIZE, SLIDE, watermark="1 second")
 
 
@@ -246,8 +251,8 @@ def _on_a_batch() -> dict[str, Callable[[DataFrame], DataFrame]]:
     return {
         "Spark's `groupBy(window, key).agg(percentile)`": _percentile,
         "Spark's `groupBy(window, key).applyInPandas`": apply_in_pandas,
-        "`apply`, by batch": lambda df: _windows(df).apply(median, "m double", by="batch"),
-        "`apply`, by pane": lambda df: _windows(df).apply((sorted_values, median_of_panes), "m double"),
+        "`apply`, by batch": lambda df: _windows(df).apply(median, "m double", chop="batch"),
+        "`apply`, by pane": lambda df: _windows(df).apply(median_of_panes, "m double", pane=sorted_values),
     }
 
 
@@ -272,11 +277,10 @@ def _batch_seconds(spark: SparkSession, file: Path, way: Callable[[DataFrame], D
     return min(_seconds(way(df)) for _ in range(2))
 
 
-def _split_seconds(df: DataFrame, deal: Assignment) -> float:
-    owners = owners_of(df)
+def _split_seconds(df: DataFrame, assignment: Assignment) -> float:
     kinds = (pa.int64(), pa.timestamp("us", tz="UTC"), pa.timestamp("us", tz="UTC"), pa.float64())
     rows = df.select(F.lit(0).cast("long").alias("key"), F.col("ts").alias("time"), "ts", "speed")
-    return _seconds(rows.mapInArrow(chop.Chop(chop.Send(deal, owners), kinds), chop.SCHEMA))
+    return _seconds(sent(rows, Spread(assignment, kinds), "split"))
 
 
 def _seconds(df: DataFrame) -> float:

@@ -4,7 +4,7 @@ Claims tested: readj has the lowest imbalance up to 20 channels, redist and scan
 the highest; a channel more costs the three 1 to 2 times the ideal migration, and uniform hashing many times; the map
 grows in proportion to the channels; scan builds in under 100 ms at 32 channels, readj in under 1 s.
 
-A function is grown one channel at a time from one, and the last step is measured. Counts are those of Zipf's law
+A function is grown one channel at a time from one, and the last step is measured. Frequencies are those of Zipf's law
 itself; the runs differ in the items that have them, and so in where hashing puts them. Time is that of the ring and
 the explicit map together.
 
@@ -212,9 +212,7 @@ def _placed(name: str, workers: int, counted: bool) -> str:
         frequencies, items = Zipf(setting.z, keys=setting.domain).frequencies, _items(setting.domain, run)
         placer = setting.placer(name)
         tail = np.bincount(items[FREQUENT:] % SLOTS, frequencies[FREQUENT:], SLOTS)
-        seen = Counts(
-            items[:FREQUENT], frequencies[:FREQUENT], 1.0, tail if counted else None, distinct=setting.domain
-        )
+        seen = Counts(items[:FREQUENT], frequencies[:FREQUENT], 1.0, tail if counted else None, distinct=setting.domain)
         placed = placer.place(seen, None, 1)
         before = placed
         for n in range(2, workers + 1):

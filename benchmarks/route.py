@@ -53,7 +53,7 @@ def batch(spark: SparkSession, folder: str) -> list[str]:
     spark.range(0, ROWS, 1, BATCHES).select(key.alias("key"), "id").write.parquet(f"{folder}/stream")
     rows = spark.read.parquet(files)
     start = time.perf_counter()
-    keyed = sk.keyed(rows, "key", workers=WORKERS, strategy="dalton").repartition()
+    keyed = sk.keyed(rows, "key", workers=WORKERS, split="dalton").repartition()
     first_pass = time.perf_counter() - start
     plain = rows.repartition(WORKERS, "key")
     times = np.array([[_write(plain), _write(keyed)] for _ in range(REPEATS)])
@@ -80,7 +80,7 @@ def stream(spark: SparkSession, folder: str) -> list[str]:
     reader = spark.readStream.schema("key long, id long").option("maxFilesPerTrigger", 1)
     source = reader.parquet(f"{folder}/stream")
     plain = source.repartition(WORKERS, "key")
-    keyed = sk.keyed(source, "key", workers=WORKERS, strategy="dalton").repartition()
+    keyed = sk.keyed(source, "key", workers=WORKERS, split="dalton").repartition()
     medians = [_batch_times(df, f"{folder}/{i}") for i, df in enumerate((plain, keyed, plain, keyed))][2:]
     lines = [
         f"The same rows as a stream of {BATCHES} micro-batches of {ROWS // BATCHES:,}, median of a micro-batch:",

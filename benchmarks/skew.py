@@ -10,6 +10,8 @@ worker at random, is here too: it is balanced as no salting is, and leaves a fra
 What profiling taught. Two cores are busy for two seconds a micro-batch with starting sixteen tasks and their Python
 workers, whatever the balance; a micro-batch is large enough here that its sleep is most of it. State is in four
 partitions, because four are enough for it and sixteen more Python workers are not free.
+
+`make bench-spark` runs this and writes it to docs/results/windows.md.
 """
 
 from __future__ import annotations
@@ -38,12 +40,12 @@ class Slow(sk.Aggregate):
     """Counts rows, and sleeps for each."""
 
     def partial(self, table: pa.Table) -> pa.Table:
-        """Count per group."""
+        """Count the rows of each group, and sleep."""
         time.sleep(table.num_rows * MICROSECONDS / 1e6)
         return table.group_by("group").aggregate([([], "count_all")]).rename_columns(["group", "n"])
 
     def merge(self, table: pa.Table) -> pa.Table:
-        """Add."""
+        """Add the counts."""
         return table.group_by("group").aggregate([("n", "sum")]).rename_columns(["group", "n"])
 
     def finish(self, table: pa.Table) -> pa.Table:
@@ -85,17 +87,19 @@ def _run(spark: SparkSession, files: Path, strategy: str | None, keys: Int64Arra
     spark
         A session of as many cores as workers.
     files
-        Of the stream.
+        The folder of the stream.
     strategy
-        By which rows travel; None for salts.
+        The splitter by which rows travel; None for salts.
     keys
-        Those of the stream.
+        The keys of the stream.
     """
     spark.conf.set("spark.sql.shuffle.partitions", str(OWNERS))
     source = spark.readStream.schema("ts timestamp, key long").option("maxFilesPerTrigger", 1).parquet(str(files))
     if strategy is None:
         source = source.withColumn("salt", F.floor(F.rand(1) * WORKERS)).repartition(WORKERS, "salt", "key")
-    stream = sk.keyed(source, "key", workers=WORKERS, strategy=strategy or "local")
+        stream = sk.keyed(source, "key", split="local")
+    else:
+        stream = sk.keyed(source, "key", workers=WORKERS, split=strategy)
     result = stream.window("ts", "60 seconds", watermark="0 seconds").agg(n=Slow())
     checkpoint = files.parent / f"checkpoint-{strategy}"
     writer = result.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
@@ -103,10 +107,11 @@ def _run(spark: SparkSession, files: Path, strategy: str | None, keys: Int64Arra
     query.awaitTermination()
     progress = [batch for batch in query.recentProgress if batch["numInputRows"]]
     seconds = float(np.median([batch["durationMs"]["triggerExecution"] for batch in progress[3:]])) / 1000
-    stream.await_learned(BATCHES)
+    watching = sk.watch(query)
+    watching.wait(BATCHES)
     last = keys[-ROWS:]
-    workers = _salted(last) if strategy is None else stream.policy.route(xxhash64(last))
-    return seconds, stream.imbalance or 0.0, fragments_per_key(last, workers, WORKERS)
+    workers = _salted(last) if strategy is None else watching.policy.route(xxhash64(last))
+    return seconds, watching.imbalance or 0.0, fragments_per_key(last, workers, WORKERS)
 
 
 def _salted(keys: Int64Array) -> Int32Array:

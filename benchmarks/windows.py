@@ -136,12 +136,12 @@ def _first(files: Path, batches: int) -> Path:
     return few
 
 
-def write_stream(folder: Path, batches: int) -> None:
-    """Files in the order of their times of change."""
+def write_stream(folder: Path, batches: int, batch_rows: int = ROWS) -> None:
+    """Write the files of a stream; Spark reads them in the order of their times of change."""
     folder.mkdir()
     chance = np.random.default_rng(7)
-    rows, seconds = ROWS // FILES, SECONDS / FILES
-    keys = Zipf(SKEW, keys=KEYS, seed=7).take(batches * ROWS)
+    rows, seconds = batch_rows // FILES, SECONDS / FILES
+    keys = Zipf(SKEW, keys=KEYS, seed=7).take(batches * batch_rows)
     for i in range(batches * FILES):
         at = (i + np.sort(chance.random(rows))) * seconds
         times = (1_700_000_000_000_000 + at * 1e6).astype(np.int64)
@@ -155,7 +155,7 @@ def write_stream(folder: Path, batches: int) -> None:
 def measure(spark: SparkSession, folder: Path, strategy: str, size: str, slide: str | None) -> Measured:
     """Run count and sum over all files; the first micro-batch warms up and does not count."""
     reader = spark.readStream.schema("ts timestamp, key string, v double").option("maxFilesPerTrigger", FILES)
-    stream = sk.keyed(reader.parquet(str(folder)), "key", strategy=strategy)
+    stream = sk.keyed(reader.parquet(str(folder)), "key", split=strategy)
     windows = stream.window("ts", size, slide, watermark="5 seconds")
     return run(windows.agg(n=sk.count(), s=sk.sum("v")), folder.parent / "checkpoint")
 

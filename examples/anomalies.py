@@ -1,8 +1,9 @@
 """Anomalies: a small model for each sensor, which learns from every value and marks those it would not have expected.
 
-The model is an average and a variance in which older values fade (EWMA). A value is an anomaly if it is more than `k`
-standard deviations from the average of those before it. Models depend on the order of values, so they cannot be
-merged: each is on one worker, and the values of a micro-batch are sorted by time.
+The model is an average and a variance in which older values count less and less (EWMA). A value is an anomaly if it is
+more than `k` standard deviations away from the average of the values before it. A model depends on the order of its
+values, so two models of a sensor cannot be merged: each model is on one worker, and the values of a micro-batch are
+sorted by time.
 
     python examples/anomalies.py
 """
@@ -24,14 +25,14 @@ import skewless as sk
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 VALUES = "sensor string, ts timestamp, value double"
-MARKED = "sensor string, ts timestamp, value double, expected double, anomaly boolean"
+MARKED = "ts timestamp, value double, expected double, anomaly boolean"
 
 Value = tuple[str, datetime, float]
-Marked = tuple[str, datetime, float, float, bool]
+Marked = tuple[datetime, float, float, bool]
 
 
-class Watch(sk.Processor):
-    """Marks the values of each sensor.
+class Model(sk.Processor):
+    """Marks the values of each sensor, and learns from them.
 
     Parameters
     ----------
@@ -49,25 +50,25 @@ class Watch(sk.Processor):
         self.k, self.alpha, self.warm = k, alpha, warm
 
     def process(self, key: tuple[str], rows: sk.Rows, state: sk.State) -> Iterator[Marked]:
-        """Values of a sensor, in the order of time."""
+        """Take the values of a sensor, in the order of time."""
         for ts, value in zip(rows["ts"], rows["value"], strict=True):
             if state.new:
                 state.update(n=0, mean=value, variance=0.0)
             away = value - state["mean"]
             anomaly = state["n"] >= self.warm and abs(away) > self.k * math.sqrt(state["variance"])
-            yield (*key, ts, value, state["mean"], anomaly)
+            yield ts, value, state["mean"], anomaly
             state["n"] += 1
             state["mean"] += self.alpha * away
             state["variance"] = (1 - self.alpha) * (state["variance"] + self.alpha * away * away)
 
 
-def marked(values: DataFrame, location: str) -> DataFrame:
-    """Every value of a stream, with what was expected; `location` is the stream's own folder."""
-    return sk.keyed(values, "sensor").process(Watch(), MARKED, location=location, order="ts")
+def marked(values: DataFrame, folder: str) -> DataFrame:
+    """Every value of a stream, with the value that was expected; `folder` is the query's own folder."""
+    return sk.keyed(values, "sensor").process(Model(), MARKED, folder=folder, order="ts")
 
 
 def make_values(batches: int = 4, rows: int = 400, sensors: int = 12, seed: int = 1) -> list[list[Value]]:
-    """An hour of values for each micro-batch, mixed up; one in a hundred is far from the others of its sensor."""
+    """An hour of values for each micro-batch, in no order; one in a hundred is far from the others of its sensor."""
     rng, made = random.Random(seed), []
     for batch in range(batches):
         part = []
@@ -97,7 +98,7 @@ def main() -> None:
         write(f"{folder}/values", make_values())
         values = spark.readStream.schema(VALUES).option("maxFilesPerTrigger", 1).parquet(f"{folder}/values")
         query = (
-            marked(values, f"{folder}/placement")
+            marked(values, f"{folder}/query")
             .writeStream.format("parquet")
             .option("checkpointLocation", f"{folder}/checkpoint")
             .trigger(availableNow=True)

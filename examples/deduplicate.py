@@ -1,8 +1,8 @@
-"""Deduplication: of the rows of an id, those pass that have no other within ten minutes before them.
+"""Deduplication: a row passes if no other row of its id came within the ten minutes before it.
 
-Sources that send again what was not acknowledged repeat rows, some ids far more often than others. What is kept of an
-id is the time of its last row, and with `ttl` not even that for longer than it matters. Rows are taken a slot at a time
-as Arrow tables, so that an id costs no call of Python.
+A source that sends a row again until it is acknowledged repeats rows, and some ids far more often than others. The
+state of an id is the time of its last row, and `ttl` deletes it when it is no longer needed. The rows come a slot at a
+time, as Arrow tables, so that there is no call of Python for each id.
 
     python examples/deduplicate.py
 """
@@ -26,18 +26,19 @@ TTL = timedelta(minutes=10)
 DELAY = "1 minute"
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 ROWS = "id string, ts timestamp, amount long"
+PASSED = "ts timestamp, amount long"
 
 Payment = tuple[str, datetime, int]
 
 
 class FirstOfEach(sk.SlotProcessor):
-    """Passes a row if its id had none for as long as the TTL."""
+    """Passes a row if its id had no row for as long as the TTL before it."""
 
     state = "last timestamp"
     ttl = "10 minutes"
 
     def process_slot(self, rows: pa.Table, states: pa.Table) -> tuple[pa.Table, pa.Table]:
-        """Rows of many ids, sorted by id and time."""
+        """Take the rows of many ids, sorted by id and time, and return those that pass and the new states."""
         never = np.iinfo(np.int64).min // 2  # before any time, and it can be subtracted from one
         group = rows["group"].to_numpy()
         times = rows["ts"].cast(pa.int64()).to_numpy()  # microseconds
@@ -45,21 +46,21 @@ class FirstOfEach(sk.SlotProcessor):
         starts = np.flatnonzero(np.diff(group, prepend=-1))
         before = np.concatenate([[never], times[:-1]])
         before[starts] = never
-        before = np.maximum(before, last[group])  # the row of the same id before each
+        before = np.maximum(before, last[group])  # the time of the row before each, of the same id
         passes = times - before >= TTL // timedelta(microseconds=1)
         last = np.maximum(last, np.maximum.reduceat(times, starts))
         kept = pa.array(last).cast(states["last"].type)
-        return rows.filter(pa.array(passes)), pa.table({"last": kept})
+        return rows.filter(pa.array(passes)), pa.table({"last": kept})  # `rows` has `group`, which names their ids
 
 
-def deduplicated(payments: DataFrame, location: str) -> DataFrame:
-    """A stream of payments without repeated ones; `location` is the stream's own folder."""
+def deduplicated(payments: DataFrame, folder: str) -> DataFrame:
+    """A stream of payments without repeated ones; `folder` is the query's own folder."""
     stream = sk.keyed(payments, "id")
-    return stream.process(FirstOfEach(), ROWS, location=location, order="ts", time="ts", watermark=DELAY)
+    return stream.process(FirstOfEach(), PASSED, folder=folder, order="ts", time="ts", watermark=DELAY)
 
 
 def make_payments(batches: int = 4, rows: int = 300, seed: int = 1) -> list[list[Payment]]:
-    """Ten minutes of payments for each micro-batch, many of them sent again, some for as long as the stream runs."""
+    """Ten minutes of payments for each micro-batch; many are sent again, and some for as long as the stream runs."""
     rng = random.Random(seed)
     made = []
     for batch in range(batches):
@@ -91,7 +92,7 @@ def main() -> None:
         write(f"{folder}/payments", batches)
         payments = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(f"{folder}/payments")
         query = (
-            deduplicated(payments, f"{folder}/placement")
+            deduplicated(payments, f"{folder}/query")
             .writeStream.format("parquet")
             .option("checkpointLocation", f"{folder}/checkpoint")
             .trigger(availableNow=True)

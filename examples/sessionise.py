@@ -1,8 +1,8 @@
-"""Sessions: the clicks of a user with less than a gap between one and the next.
+"""Sessions: runs of clicks of a user, with less than a gap of time between one click and the next.
 
-A session ends when the watermark has reached its last click plus the gap, or when a click comes that is further on than
-that. The clicks of a micro-batch are sorted by time; one that comes in a later micro-batch than its successors, though
-not too late, counts in the session that is open then.
+A session ends when the watermark has reached the time of its last click plus the gap, or when a click comes that is
+later than that. The clicks of a micro-batch are sorted by time. A click that comes in a later micro-batch than newer
+clicks, though not too late, counts in the session that is open then.
 
     python examples/sessionise.py
 """
@@ -25,14 +25,14 @@ GAP = timedelta(minutes=30)
 DELAY = "10 minutes"
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 CLICKS = "user string, ts timestamp"
-SESSIONS = "user string, start timestamp, end timestamp, events long"
+SESSIONS = "start timestamp, end timestamp, events long"
 
 Click = tuple[str, datetime]
-Session = tuple[str, datetime, datetime, int]
+Session = tuple[datetime, datetime, int]
 
 
 class Sessions(sk.Processor):
-    """Keeps the open session of each user, and gives it away once it is over."""
+    """Keeps the open session of each user, and gives it once it is over."""
 
     state = "start timestamp, last timestamp, events long"
 
@@ -40,10 +40,10 @@ class Sessions(sk.Processor):
         self.gap = gap
 
     def process(self, key: tuple[str], rows: sk.Rows, state: sk.State) -> Iterator[Session]:
-        """Clicks of a user."""
+        """Take the clicks of a user."""
         for ts in rows["ts"]:
             if not state.new and ts >= state["last"] + self.gap:
-                yield self._closed(key, state)
+                yield self._closed(state)
             if state.new:
                 state.update(start=ts, last=ts, events=0)
             state.update(start=min(state["start"], ts), last=max(state["last"], ts), events=state["events"] + 1)
@@ -51,25 +51,25 @@ class Sessions(sk.Processor):
 
     def expire(self, key: tuple[str], state: sk.State) -> Iterator[Session]:
         """No click of the session can come any more."""
-        yield self._closed(key, state)
+        yield self._closed(state)
 
     @staticmethod
-    def _closed(key: tuple[str], state: sk.State) -> Session:
-        session = (*key, state["start"], state["last"], state["events"])
+    def _closed(state: sk.State) -> Session:
+        session = state["start"], state["last"], state["events"]
         state.forget()
         return session
 
 
-def sessions(clicks: DataFrame, location: str) -> DataFrame:
-    """The sessions in a stream of clicks; `location` is the stream's own folder."""
+def sessions(clicks: DataFrame, folder: str) -> DataFrame:
+    """The sessions in a stream of clicks; `folder` is the query's own folder."""
     stream = sk.keyed(clicks, "user")
-    return stream.process(Sessions(), SESSIONS, location=location, order="ts", time="ts", watermark=DELAY)
+    return stream.process(Sessions(), SESSIONS, folder=folder, order="ts", time="ts", watermark=DELAY)
 
 
 def make_clicks(batches: int = 4, rows: int = 300, users: int = 50, seed: int = 1) -> list[list[Click]]:
-    """Two hours of clicks for each micro-batch, mixed up, with some users far busier than others.
+    """Two hours of clicks for each micro-batch, in no order, with some users far busier than others.
 
-    The last click, of nobody else, is a day later: it moves the watermark on, so that all other sessions end.
+    The last click is by a user of its own, a day later: it moves the watermark forward, so that all other sessions end.
     """
     rng, made = random.Random(seed), []
     for batch in range(batches):
@@ -98,7 +98,7 @@ def main() -> None:
         write(f"{folder}/clicks", make_clicks())
         clicks = spark.readStream.schema(CLICKS).option("maxFilesPerTrigger", 1).parquet(f"{folder}/clicks")
         query = (
-            sessions(clicks, f"{folder}/placement")
+            sessions(clicks, f"{folder}/query")
             .writeStream.format("parquet")
             .option("checkpointLocation", f"{folder}/checkpoint")
             .trigger(availableNow=True)

@@ -30,6 +30,8 @@ drop_stale_kernels(SOURCE)
 
 # Spark would start its workers with the first python3 on the PATH, which need not have our packages.
 os.environ["PYSPARK_PYTHON"] = sys.executable
+# Functions of a test are loaded there with the test's module, and so with what that imports from tests/support.
+os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
 
 # The first example compiles kernels and a busy machine is slow: neither is a failure.
 settings.register_profile(

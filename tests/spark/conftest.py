@@ -26,6 +26,8 @@ def spark() -> Iterator[SparkSession]:
         .master("local[2]")
         .appName("skewless-tests")
         .config(MANAGER, FILE_SYSTEM)
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")
         .config("spark.sql.session.timeZone", "UTC")
         .config("spark.driver.bindAddress", "127.0.0.1")

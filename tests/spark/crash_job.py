@@ -21,6 +21,7 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 import skewless as sk
+from skewless.api.watch import Watch
 from skewless.core.hashing import xxhash64
 
 PAGES = ["hot", "hot0", "hot1", "p1", "p2", "p3"]
@@ -35,7 +36,7 @@ class Running(sk.Processor):
         for price in rows["price"]:
             state["n"] = (state["n"] or 0) + 1
             state["total"] = (state["total"] or Decimal(0)) + price
-            yield key[0], state["n"], state["total"]
+            yield state["n"], state["total"]
 
 
 Sums = tuple[int, Decimal, int, int]
@@ -52,39 +53,45 @@ def of_sums(key: tuple[Any, ...], window: Any, panes: list[Sums]) -> Sums:
     return sum(count), sum(spent, Decimal(0)), max(most), sum(total)
 
 
-def windows_of(events: DataFrame, strategy: str) -> DataFrame:
+def windows_of(events: DataFrame, way: str) -> DataFrame:
     """The same windows in one of four ways."""
-    chops = {"batch": sums, "pane": (sums, of_sums)}
-    keyed = sk.keyed(events, "page", workers=3, strategy="auto" if strategy in chops else strategy)
+    split = {} if way in ("batch", "pane") else {"split": way}
+    keyed = sk.keyed(events, "page", workers=None if way == "local" else 3, **split)
     windows = keyed.window("ts", size="20 seconds", slide="5 seconds", watermark="5 seconds")
-    if strategy in chops:
-        schema = "rows long, spent decimal(22,2), most long, total long"
-        return windows.apply(chops[strategy], schema, by=strategy)
+    schema = "rows long, spent decimal(22,2), most long, total long"
+    if way == "batch":
+        return windows.apply(sums, schema, chop="batch")
+    if way == "pane":
+        return windows.apply(of_sums, schema, pane=sums)
     return windows.agg(rows=sk.count(), spent=sk.sum("price"), most=sk.max("n"), total=sk.sum("n"))
 
 
 def placed(events: DataFrame, folder: Path) -> StreamingQuery:
     """A query whose slots move all the time."""
-    stream = sk.keyed(events, "page", strategy="even")
-    rule = sk.Rule(alpha=1e9)  # only what is announced below
-    result = stream.process(
-        Running(), "page string, n long, total decimal(20,2)", location=str(folder / "placement"), order="price",
-        slots=8, rule=rule,
-    )  # fmt: skip
-    threading.Thread(target=_wander, args=(stream,), daemon=True).start()
+    result = sk.keyed(events, "page", place="even").process(
+        Running(),
+        "n long, total decimal(20,2)",
+        folder=str(folder / "placement"),
+        order="price",
+        slots=8,
+        rule=sk.place.Rule(alpha=1e9),  # only what is announced below
+    )
     writer = result.writeStream.format("parquet").option("checkpointLocation", str(folder / "placed-checkpoint"))
-    return writer.trigger(availableNow=True).start(str(folder / "placed"))
+    query = writer.trigger(availableNow=True).start(str(folder / "placed"))
+    threading.Thread(target=_wander, args=(sk.watch(query),), daemon=True).start()
+    return query
 
 
-def _wander(stream: sk.KeyedStream) -> None:
+def _wander(watching: Watch) -> None:
     chance = np.random.default_rng(int(time.time()))
     hashes = xxhash64(PAGES).tolist()
     while True:
         workers = int(chance.integers(1, 4))
         tracked = chance.choice(hashes, int(chance.integers(0, 4)), replace=False).tolist()
         own = {key: int(chance.integers(workers)) for key in tracked}
-        with contextlib.suppress(sk.SkewlessError):  # the last one is still on its way
-            stream._placing.announce(sk.place.Placement.of(workers, chance.integers(0, workers, 8).tolist(), own))  # type: ignore[union-attr]
+        placement = sk.place.Placement.of(workers, chance.integers(0, workers, 8).tolist(), own)
+        with contextlib.suppress(sk.SkewlessError):  # nothing was heard yet, or the last one is still on its way
+            watching._placing().announce(placement)
         time.sleep(0.2)
 
 
@@ -93,12 +100,12 @@ def main(folder: Path) -> None:
     spark = sk.session(2, memory="1g", **settings, **{"spark.sql.shuffle.partitions": "3"})
     schema = "ts timestamp, page string, price decimal(12,2), n long"
     queries = []
-    for strategy in ("dalton", "local", "batch", "pane"):
+    for way in ("dalton", "local", "batch", "pane"):
         events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-        result = windows_of(events, strategy)
-        checkpoint = folder / f"{strategy}-checkpoint"
+        result = windows_of(events, way)
+        checkpoint = folder / f"{way}-checkpoint"
         writer = result.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
-        queries.append(writer.trigger(availableNow=True).start(str(folder / strategy)))
+        queries.append(writer.trigger(availableNow=True).start(str(folder / way)))
     events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     queries.append(placed(events, folder))
     print("started", flush=True)

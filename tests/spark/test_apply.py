@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import itertools
-import os
 import random
 from collections import defaultdict
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -17,16 +14,14 @@ import duckdb
 import numpy as np
 import pandas as pd
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
-from pyspark.errors import PythonException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
-from skewless.api.windowed import WindowedStream
 from skewless.core.interval import microseconds
-from skewless.spark.apply import SLIDE
+from skewless.spark.result import SLIDE
+from support.streams import partitions, run, stream_of
 
 START = datetime(2026, 3, 29, 0, 59, 30, tzinfo=timezone.utc)
 HOUR = datetime(2026, 3, 29, 1, tzinfo=timezone.utc)
@@ -70,7 +65,11 @@ def of_window(key: tuple[Any, ...], window: Any, panes: list[tuple[list[float], 
     return answer(values, sum(pane[1] for pane in panes), sum(pane[2] for pane in panes) + int(between))
 
 
-FUNCTIONS = {"window": whole, "batch": whole, "auto": whole, "pane": (of_pane, of_window)}
+CHOPS: dict[str, dict[str, Any]] = {
+    "window": {"function": whole, "chop": "window"},
+    "batch": {"function": whole, "chop": "batch"},
+    "pane": {"function": of_window, "pane": of_pane, "chop": "pane"},
+}
 
 
 def rows_of(seed: int, count: int, start: datetime = START, gaps: int = 3) -> pa.Table:
@@ -135,17 +134,6 @@ def assert_same(got: Rows, wanted: Rows) -> None:
     assert sorted(map(repr, map(rounded, got))) == sorted(map(repr, map(rounded, wanted)))
 
 
-@contextmanager
-def partitions(spark: SparkSession, count: int) -> Iterator[None]:
-    """More shuffle partitions than other tests need."""
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", str(count))
-    try:
-        yield
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", str(before))
-
-
 SHAPES = [
     (1, "60 seconds", "10 seconds", START),
     (2, "7 seconds", "3 seconds", START),
@@ -154,38 +142,39 @@ SHAPES = [
 ]
 
 
-@pytest.mark.parametrize("by", ["window", "batch", "pane"])
+@pytest.mark.parametrize("chop", list(CHOPS))
 @pytest.mark.parametrize(("seed", "size", "slide", "start"), SHAPES)
 def test_a_batch_gives_what_duckdb_gives(
-    spark: SparkSession, seed: int, size: str, slide: str | None, start: datetime, by: str
+    spark: SparkSession, seed: int, size: str, slide: str | None, start: datetime, chop: str
 ) -> None:
     table = rows_of(seed, 150, start)
     with partitions(spark, 3):
         windows = sk.keyed(spark.createDataFrame(table), "k", workers=3).window("ts", size, slide)
-        got = [plain(row) for row in windows.apply(FUNCTIONS[by], ANSWER, by=by).collect()]
+        got = [plain(row) for row in windows.apply(schema=ANSWER, **CHOPS[chop]).collect()]
     wanted = asked(table, microseconds(size), microseconds(slide or size), keyed=True)
     assert len(wanted) > 20
     assert_same(got, wanted)
 
 
-@pytest.mark.parametrize("by", ["window", "batch", "pane"])
-def test_windows_of_all_rows_of_a_batch_give_what_duckdb_gives(spark: SparkSession, by: str) -> None:
+@pytest.mark.parametrize("chop", list(CHOPS))
+def test_windows_of_all_rows_of_a_batch_give_what_duckdb_gives(spark: SparkSession, chop: str) -> None:
     table = rows_of(6, 150)
     with partitions(spark, 3):
         windows = sk.windowed(spark.createDataFrame(table), "ts", "25 seconds", "10 seconds")
-        got = [plain(row) for row in windows.apply(FUNCTIONS[by], ANSWER, by=by).collect()]
+        got = [plain(row) for row in windows.apply(schema=ANSWER, **CHOPS[chop]).collect()]
     assert_same(got, asked(table, 25_000_000, 10_000_000, keyed=False))
 
 
-@pytest.mark.parametrize(("by", "keyed"), [("window", False), ("batch", True)])
-def test_windows_of_rows_in_a_batch_give_what_duckdb_gives(spark: SparkSession, by: str, keyed: bool) -> None:
-    table, size = rows_of(5, 200), sk.rows(7, 3)
+@pytest.mark.parametrize(("chop", "keyed"), [("window", False), ("batch", True)])
+def test_windows_of_rows_in_a_batch_give_what_duckdb_gives(spark: SparkSession, chop: str, keyed: bool) -> None:
+    table = rows_of(5, 200)
     with partitions(spark, 3):
         df = spark.createDataFrame(table)
-        windows = sk.keyed(df, "k").window("ts", size) if keyed else sk.windowed(df, "ts", size)
-        result = windows.apply(counted, ANSWER, by=by)
+        windows = sk.keyed(df, "k").window("ts", 7, 3) if keyed else sk.windowed(df, "ts", 7, 3)
+        result = windows.apply(counted, ANSWER, chop=chop)
         got = [plain(row) for row in result.collect()]
     assert result.schema["window"].dataType.simpleString() == "struct<start:bigint,end:bigint>"
+    assert result.schema["window"].metadata == {}  # their slide is no time
     wanted = asked(table, 7, 3, keyed=keyed, counted=True)
     assert len(wanted) > 50
     assert_same(got, wanted)
@@ -233,13 +222,7 @@ class Late(NamedTuple):
 @pytest.fixture(scope="module")
 def late(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Late:
     folder, tables = tmp_path_factory.mktemp("late"), late_tables()
-    (folder / "in").mkdir()
-    for i, table in enumerate(tables):
-        path = folder / "in" / f"{i:03d}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (1_000_000 + i, 1_000_000 + i))
-    schema = "k string, v double, ts timestamp"
-    df = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    df = stream_of(spark, folder / "in", tables)
     own = df.withWatermark("ts", "10 seconds").groupBy(F.window("ts", "60 seconds", "25 seconds"), "k")
     windows = own.agg(
         F.count(F.lit(1)),
@@ -253,14 +236,8 @@ def late(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Late:
 
 def results(df: DataFrame, checkpoint: Path) -> list[tuple[int, tuple[Any, ...]]]:
     """All rows that the query gives, with the number of their micro-batch."""
-    found: list[tuple[int, tuple[Any, ...]]] = []
-
-    def each(batch: DataFrame, number: int) -> None:
-        found.extend((number, plain(row)) for row in batch.collect())
-
-    writer = df.writeStream.foreachBatch(each).option("checkpointLocation", str(checkpoint))
-    writer.trigger(availableNow=True).start().awaitTermination()
-    return found
+    given, _ = run(df, checkpoint)
+    return [(number, plain(row)) for number, rows in given.items() for row in rows]
 
 
 def flat(found: list[tuple[int, tuple[Any, ...]]]) -> Rows:
@@ -273,12 +250,41 @@ def falls(rows: list[Any]) -> int:
     return sum(one is not None and other is not None and one > HIGH and other < LOW for one, other in pairs)
 
 
-@pytest.mark.parametrize("by", ["batch", "pane"])
-def test_a_stream_with_late_rows_gives_what_sparks_own_windows_hold(late: Late, tmp_path: Path, by: str) -> None:
+@pytest.mark.parametrize("chop", ["batch", "pane"])
+def test_a_stream_with_late_rows_gives_what_sparks_own_windows_hold(late: Late, tmp_path: Path, chop: str) -> None:
     windows = sk.keyed(late.df, "k").window("ts", "60 seconds", "25 seconds", watermark="10 seconds")
-    got = results(windows.apply(FUNCTIONS[by], ANSWER, by=by), tmp_path)
+    got = results(windows.apply(schema=ANSWER, **CHOPS[chop]), tmp_path)
     assert len(late.own) > 50
     assert_same(flat(got), [(number, *row[:-1], falls(row[-1])) for number, row in late.own])
+
+
+def local_rows(key: tuple[Any, ...], window: Any, rows: pd.DataFrame) -> tuple[int]:
+    """How many rows, whose times have no zone, nor have those of the window."""
+    assert window.start.tzinfo is None
+    assert rows["ts"].dt.tz is None
+    assert rows["ts"].between(window.start, window.end, inclusive="left").all()
+    return (len(rows),)
+
+
+def local_panes(key: tuple[Any, ...], window: Any, panes: list[tuple[int]]) -> tuple[int]:
+    assert window.start.tzinfo is None
+    return (sum(n for (n,) in panes),)
+
+
+@pytest.mark.parametrize(
+    "functions", [{"function": local_rows}, {"function": local_panes, "pane": local_rows}], ids=["windows", "panes"]
+)
+def test_a_stream_without_a_zone_gives_what_sparks_own_windows_hold(
+    late: Late, tmp_path: Path, functions: dict[str, Any]
+) -> None:
+    watched = late.df.withWatermark("ts", "10 seconds")
+    # Spark makes no watermark of times without a zone, but knows by the metadata of the column that it has one.
+    time = F.col("ts").cast("timestamp_ntz").alias("ts", metadata=watched.schema["ts"].metadata)
+    windows = sk.keyed(watched.withColumn("ts", time), "k").window("ts", "60 seconds", "25 seconds")
+    result = windows.apply(schema="n long", **functions)
+    assert result.schema["window"].dataType.simpleString() == "struct<start:timestamp_ntz,end:timestamp_ntz>"
+    assert result.schema["window"].metadata == {SLIDE: 25_000_000}
+    assert_same(flat(results(result, tmp_path)), [(number, *row[:4]) for number, row in late.own])
 
 
 def of_all(key: tuple[Any, ...], window: Any, rows: pa.Table) -> pa.Table:
@@ -290,7 +296,8 @@ def of_all(key: tuple[Any, ...], window: Any, rows: pa.Table) -> pa.Table:
 
 def test_windows_of_all_rows_of_a_stream(late: Late, tmp_path: Path) -> None:
     windows = sk.windowed(late.df, "ts", "60 seconds", "25 seconds", watermark="10 seconds")
-    result = windows.apply(of_all, "n long, first string, last string", by="window", arrow=True)
+    result = windows.apply(of_all, "n long, first string, last string", chop="window", arrow=True)
+    assert result.schema["window"].metadata == {SLIDE: 25_000_000}
     counts: dict[tuple[Any, ...], int] = defaultdict(int)
     keys: dict[tuple[Any, ...], list[str]] = defaultdict(list)
     for number, (start, end, key, n, *_rest) in late.own:
@@ -308,7 +315,7 @@ def test_windows_that_may_wait_are_the_same(late: Late, tmp_path: Path) -> None:
 
 
 def test_windows_of_rows_in_a_stream(late: Late, tmp_path: Path) -> None:
-    got = results(sk.keyed(late.df, "k").window("ts", sk.rows(5, 2)).apply(counted, ANSWER), tmp_path)
+    got = results(sk.keyed(late.df, "k").window("ts", 5, 2).apply(counted, ANSWER), tmp_path)
     rows: dict[str | None, list[tuple[int, Any]]] = defaultdict(list)
     for number, table in enumerate(late.tables):
         for row in sorted((row for row in table.to_pylist() if row["ts"]), key=lambda row: row["ts"]):
@@ -381,78 +388,3 @@ def test_rows_without_a_zone_and_tables_of_arrow(some: DataFrame) -> None:
         for key in "ab"
         for start in minutes
     }
-
-
-@pytest.mark.parametrize(
-    ("given", "words"),
-    [
-        ((1.0,), r"a function gave \(1.0,\) as a row; give a tuple of \(n, name\)"),
-        (("x", "y"), r"a function gave a n that is no int64"),
-        (pd.DataFrame({"n": [1]}), r"a function gave the columns n, and name is missing"),
-        (7, r"a function gave 7; give a tuple of \(n, name\)"),
-    ],
-)
-def test_an_answer_that_does_not_fit_is_refused(some: DataFrame, given: Any, words: str) -> None:
-    result = sk.windowed(some, "ts", "1 hour").apply(lambda key, window, rows: given, "n long, name string")
-    with pytest.raises(PythonException, match=f"SkewlessError: {words}"):
-        result.collect()
-
-
-def apply(windows: WindowedStream, function: Any = whole, schema: str = ANSWER, **more: Any) -> DataFrame:
-    return windows.apply(function, schema, **more)
-
-
-Asking = Callable[[DataFrame], object]
-PAIR = (of_pane, of_window)
-
-
-def minutes(df: DataFrame, **more: Any) -> WindowedStream:
-    return sk.keyed(df, "k", **more).window("ts", "1 minute", "10 seconds")
-
-
-@pytest.mark.parametrize(
-    ("ask", "words"),
-    [
-        (lambda df: apply(minutes(df), by="row"), "by is 'row'; windows can be cut by auto, window, batch, pane"),
-        (lambda df: apply(minutes(df), PAIR, by="batch"), "by is 'batch', which takes one function"),
-        (lambda df: apply(minutes(df), PAIR, by="window"), "by is 'window', which takes one function"),
-        (lambda df: apply(minutes(df), by="pane"), "panes need two functions"),
-        (lambda df: apply(minutes(df), 3), "apply was given .*3.*; give a function"),
-        (lambda df: apply(minutes(df), (whole, 3)), "or a pair of functions"),
-        (lambda df: apply(minutes(df), (whole, whole, whole)), "or a pair of functions"),
-        (lambda df: apply(minutes(df), schema="n long, window long"), "a column 'window' already"),
-        (lambda df: apply(minutes(df), schema="k string"), "a column 'k' already"),
-        (lambda df: apply(minutes(df, strategy="dalton")), "strategy 'dalton' deals out keys"),
-        (lambda df: apply(minutes(df, workers=9)), "workers is 9; windows can be shared by up to 2"),
-        (lambda df: apply(minutes(df), by="window", batch=2), "batch is 2, but windows are cut by window"),
-        (lambda df: apply(minutes(df), PAIR, batch=2), "batch is 2, but windows are cut by pane"),
-        (lambda df: apply(minutes(df), by="batch", batch=0), "a batch of 0 windows"),
-        (lambda df: apply(minutes(df), by="window", max_latency="1 second"), "max_latency lets the windows"),
-        (lambda df: apply(minutes(df), PAIR, max_latency="1 second"), "max_latency lets the windows"),
-        (lambda df: apply(minutes(df), max_latency="soon"), "soon"),
-        (lambda df: apply(sk.windowed(df, "ts", sk.rows(3)), max_latency="1 second"), "max_latency lets the windows"),
-        (lambda df: apply(sk.windowed(df, "ts", sk.rows(3)), PAIR), "panes are of windows of time"),
-        (lambda df: sk.windowed(df, "ts", sk.rows(3), watermark="1 second"), "neither watermark= nor output="),
-        (lambda df: sk.windowed(df, "ts", sk.rows(3), "1 second"), r"give the slide as sk.rows\(size, slide\)"),
-        (lambda df: sk.keyed(df, "k").window("ts", sk.rows(3), output="update"), "neither watermark= nor output="),
-        (lambda df: sk.rows(3, 5), "slide 5 is longer than size 3"),
-        (lambda df: sk.windowed(df, "v", "1 minute"), "the time column 'v' is of type double"),
-        (lambda df: sk.windowed(df, "ts", "1 minute").agg(n=sk.count()), "there is no key to balance"),
-        (
-            lambda df: sk.keyed(df, "k").window("ts", sk.rows(3)).agg(n=sk.count()),
-            "aggregates are over windows of time",
-        ),
-    ],
-)
-def test_what_cannot_be_done_is_refused(some: DataFrame, ask: Asking, words: str) -> None:
-    with pytest.raises(sk.SkewlessError, match=words):
-        ask(some)
-
-
-def test_windows_of_a_stream_are_given_once_and_by_a_watermark(spark: SparkSession) -> None:
-    rates = spark.readStream.format("rate").load()
-    updates = sk.keyed(rates, "value").window("timestamp", "1 minute", watermark="1 second", output="update")
-    with pytest.raises(sk.SkewlessError, match="leave output='update' away"):
-        updates.apply(whole, ANSWER)
-    with pytest.raises(sk.SkewlessError, match="close by a watermark, and there is none"):
-        sk.windowed(rates, "timestamp", "1 minute")

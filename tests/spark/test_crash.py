@@ -69,12 +69,12 @@ def test_a_query_killed_at_random_gives_the_rows_of_one_that_was_not(spark: Spar
         assert job.stdout.readline() == "finished\n", (tmp_path / "log.txt").read_text()[-3000:]
     wanted = uninterrupted(spark, tmp_path)
     assert len(wanted) > 500
-    for strategy in ("dalton", "local", "batch", "pane"):
-        found = spark.read.parquet(str(tmp_path / strategy))
-        assert sorted(map(repr, flat(found).collect())) == wanted, strategy
+    for way in ("dalton", "local", "batch", "pane"):
+        found = spark.read.parquet(str(tmp_path / way))
+        assert sorted(map(repr, flat(found).collect())) == wanted, way
     found = spark.read.parquet(str(tmp_path / "placed"))
     assert sorted(map(repr, map(tuple, found.collect()))) == sorted(map(repr, running(tmp_path / "in")))
-    versions = [int(path.stem) for path in (tmp_path / "placement" / "placements").iterdir()]
+    versions = [int(path.stem) for path in (tmp_path / "placement" / "versions").iterdir()]
     assert max(versions) >= KILLS  # slots did move
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.sql import SparkSession
@@ -30,9 +31,13 @@ def test_the_readmes_stream_runs(spark: SparkSession, tmp_path: Path) -> None:
     start = datetime(2026, 1, 1, tzinfo=timezone.utc)
     rows = [(start + timedelta(seconds=i), f"page {i % 3}", i / 4) for i in range(300)]
     spark.createDataFrame(rows, "ts timestamp, page string, price double").write.parquet(f"{tmp_path}/events/")
-    exec(compile(code, "README.md", "exec"), {})
-    (query,) = spark.streams.active
+    names: dict[str, Any] = {}
+    exec(compile(code, "README.md", "exec"), names)
+    query, watching = names["query"], names["watching"]
     query.processAllAvailable()
+    assert watching.wait(1)
+    assert sum(watching.loads.values()) == 300
+    assert "dalton over 16 workers, because p99 costs more for a row than moving it" in str(watching)
     query.stop()
     found = spark.read.parquet(f"{tmp_path}/views/").where("page = 'page 1' and minute(window.end) = 2")
     found = found.orderBy("window").first()

@@ -70,7 +70,7 @@ def test_sessions_are_those_of_the_sorted_clicks(spark: SparkSession, tmp_path: 
     assert len(expected) > 60
     batches[2].append(("user 0", example.START))  # is late, by hours
     example.write(str(tmp_path / "in"), batches)
-    sessions = example.sessions(stream_of(spark, example.CLICKS, tmp_path / "in"), str(tmp_path / "placement"))
+    sessions = example.sessions(stream_of(spark, example.CLICKS, tmp_path / "in"), str(tmp_path / "query"))
     assert result_of(spark, sessions, tmp_path, 4) == sorted(expected)
 
 
@@ -81,7 +81,7 @@ def test_a_session_ends_by_the_watermark_alone_or_by_the_next_click(spark: Spark
     # The watermark is now at minute 40: bob's session is over, and ann's second one is not.
     then = [("ann", at[69]), ("eve", at[80])]
     example.write(str(tmp_path / "in"), [first, then])
-    sessions = example.sessions(stream_of(spark, example.CLICKS, tmp_path / "in"), str(tmp_path / "placement"))
+    sessions = example.sessions(stream_of(spark, example.CLICKS, tmp_path / "in"), str(tmp_path / "query"))
     found = result_of(spark, sessions, tmp_path, 2)
     assert found == [("ann", at[0], at[0], 1), ("bob", at[5], at[5], 1), ("eve", at[50], at[50], 1)]
 
@@ -97,25 +97,25 @@ def test_repeated_rows_are_dropped_for_as_long_as_the_ttl(spark: SparkSession, t
     ids = [row[0] for row in expected]
     assert len(set(ids)) < len(ids) < sum(map(len, batches)) / 2  # some pass again, most do not
     example.write(str(tmp_path / "in"), batches)
-    passed = example.deduplicated(stream_of(spark, example.ROWS, tmp_path / "in"), str(tmp_path / "placement"))
+    passed = example.deduplicated(stream_of(spark, example.ROWS, tmp_path / "in"), str(tmp_path / "query"))
     assert result_of(spark, passed, tmp_path, 4) == sorted(expected)
 
 
 def test_anomalies_are_far_from_the_weighed_values_before(spark: SparkSession, tmp_path: Path) -> None:
     example = load("anomalies")
-    batches, watch = example.make_values(batches=3, rows=300), example.Watch()
+    batches, model = example.make_values(batches=3, rows=300), example.Model()
     expected = []
     for rows in by_key(batches).values():
         values = np.array([value for _sensor, _ts, value in rows])
         for n, row in enumerate(rows):
             # The first value has the weight that all before it would have had.
-            weights = watch.alpha * (1 - watch.alpha) ** np.arange(n - 1.0, -1, -1)
-            weights[:1] /= watch.alpha
+            weights = model.alpha * (1 - model.alpha) ** np.arange(n - 1.0, -1, -1)
+            weights[:1] /= model.alpha
             mean = weights @ values[:n] if n else values[0]
             deviation = np.sqrt(weights @ (values[:n] - mean) ** 2)
-            expected.append((*row, mean, n >= watch.warm and abs(values[n] - mean) > watch.k * deviation))
+            expected.append((*row, mean, n >= model.warm and abs(values[n] - mean) > model.k * deviation))
     example.write(str(tmp_path / "in"), batches)
-    marked = example.marked(stream_of(spark, example.VALUES, tmp_path / "in"), str(tmp_path / "placement"))
+    marked = example.marked(stream_of(spark, example.VALUES, tmp_path / "in"), str(tmp_path / "query"))
     found = result_of(spark, marked, tmp_path, 3)
     assert len(found) == len(expected) == 900
     for row, wanted in zip(found, sorted(expected), strict=True):
@@ -130,16 +130,17 @@ def test_auctions_move_and_their_sums_stay_right(spark: SparkSession, tmp_path: 
     batches = example.make_bids(workers, batches=4, rows=4000)
     (tmp_path / "in").mkdir()
     bids = spark.readStream.schema(example.BIDS).parquet(str(tmp_path / "in"))
-    stream, totals = example.totals(bids, str(tmp_path / "placement"))
+    totals = example.totals(bids, str(tmp_path / "query"))
     out = totals.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint"))
     query = out.start(str(tmp_path / "out"))
+    watching = sk.watch(query)
     versions, imbalances = [], []
     for number, table in enumerate(batches):
         example.write(str(tmp_path / "in"), table, number)
         query.processAllAvailable()
-        assert stream.await_learned(number + 1)
-        versions.append(stream.placement.version)
-        imbalances.append(stream.imbalance)
+        assert watching.wait(number + 1)
+        versions.append(watching.placement.version)
+        imbalances.append(watching.imbalance)
     query.stop()
     assert versions == [0, 1, 1, 1]  # announced after the first micro-batch, and in force after the second
     assert min(imbalances[:2]) > 1.4

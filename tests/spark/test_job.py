@@ -15,9 +15,9 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from typer.testing import CliRunner, Result
 
-from skewless.api import keyed as stream
+from skewless.api import keyed
 from skewless.cli import app
-from skewless.job.file import STRATEGIES
+from skewless.job.file import SPLITS
 from skewless.job.run import root_message
 
 ROWS = 1000
@@ -186,5 +186,5 @@ def test_an_exception_in_a_python_worker_is_the_root_of_a_failure(spark: SparkSe
     assert root_message(failed.value) == "ValueError: no luck with 7"
 
 
-def test_a_job_may_ask_for_every_strategy_of_windows() -> None:
-    assert STRATEGIES == stream.SPLITTING
+def test_a_job_may_ask_for_every_split() -> None:
+    assert SPLITS == keyed.SPLITS

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import warnings
 from collections import Counter
+from datetime import datetime, timezone
 from pathlib import Path
 
 import numpy as np
@@ -14,13 +16,20 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
+from skewless.aggregate import Measure
+from skewless.api.watch import Watch
+from skewless.control.folder import uri_of
+from skewless.control.policy_file import PolicyFile
 from skewless.core.hashing import xxhash64
 from skewless.core.home import homes
-from skewless.spark.policy_file import PolicyFile
+from skewless.core.policy import Policy
 from skewless.spark.session import ARROW_BYTES, ARROW_ROWS, MANAGER, PROVIDER, ROCKSDB, prepare
+from skewless.spark.split import SCHEMA
 from skewless.split import Dalton
+from support.streams import run, start
 
 WORKERS = 8
+START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 ROWS = 20_000
 
 
@@ -57,14 +66,8 @@ def streaming(spark: SparkSession, files: Path) -> DataFrame:
     return reader.parquet(str(files))
 
 
-def run(df: DataFrame, checkpoint: Path, each: object) -> None:
-    writer = df.writeStream.foreachBatch(each).option("checkpointLocation", str(checkpoint))
-    query = writer.trigger(availableNow=True).start()
-    query.awaitTermination()
-
-
 def test_a_skewed_batch_becomes_balanced_and_loses_nothing(batch: DataFrame) -> None:
-    routed = sk.keyed(batch, "user id", workers=WORKERS, strategy="dalton").repartition()
+    routed = sk.keyed(batch, "user id", workers=WORKERS, split="dalton").repartition()
     assert routed.columns == batch.columns
     assert routed.rdd.getNumPartitions() == WORKERS
     assert balance(per_partition(batch.repartition(WORKERS, "user id"))) > 2.5
@@ -74,21 +77,21 @@ def test_a_skewed_batch_becomes_balanced_and_loses_nothing(batch: DataFrame) -> 
 
 
 def test_hashing_sends_every_row_to_the_home_of_its_key(batch: DataFrame) -> None:
-    routed = sk.keyed(batch, "user id", workers=WORKERS, strategy="hash").repartition()
+    routed = sk.keyed(batch, "user id", workers=WORKERS, split="hash").repartition()
     rows = routed.select("user id", F.spark_partition_id().alias("p")).toPandas()
     expected = homes(xxhash64(rows["user id"].tolist()), WORKERS)
     np.testing.assert_array_equal(rows["p"].to_numpy(), expected)
 
 
 def test_shuffling_spreads_the_tail_too(batch: DataFrame) -> None:
-    routed = sk.keyed(batch, "user id", workers=WORKERS, strategy="shuffle").repartition()
+    routed = sk.keyed(batch, "user id", workers=WORKERS, split="shuffle").repartition()
     assert balance(per_partition(routed)) < 1.1
 
 
 def test_null_and_composite_keys_and_names_with_dots(spark: SparkSession) -> None:
     rows = [(None, 1), ("a", None), (None, None), ("a", 1)] * 50
     df = spark.createDataFrame(rows, "`user.id` string, `a b` long")
-    routed = sk.keyed(df, "user.id", "a b", workers=4, strategy="hash").repartition()
+    routed = sk.keyed(df, "user.id", "a b", workers=4, split="hash").repartition()
     got = routed.select("`user.id`", "`a b`", F.spark_partition_id().alias("p")).collect()
     assert Counter((row[0], row[1]) for row in got) == Counter(rows)
     where = {(row[0], row[1]): row["p"] for row in got}
@@ -98,69 +101,87 @@ def test_null_and_composite_keys_and_names_with_dots(spark: SparkSession) -> Non
 def test_a_stream_learns_and_learns_again_when_the_hot_keys_change(
     spark: SparkSession, files: Path, tmp_path: Path
 ) -> None:
-    stream = sk.keyed(streaming(spark, files), "user id", workers=WORKERS)
     loads: list[np.ndarray] = []
+    known: list[dict[int, int]] = []
     values: list[int] = []
 
-    def each(df: DataFrame, batch: int) -> None:
-        assert batch == 0 or stream.await_learned(batch)
+    def each(df: DataFrame, batch: int, watching: Watch) -> None:
+        assert watching.wait(batch)
+        known.append(watching.loads)
         loads.append(per_partition(df))
         values.extend(row["value"] for row in df.select("value").collect())
 
-    run(stream.repartition(), tmp_path / "checkpoint", each)
+    query = start(sk.keyed(streaming(spark, files), "user id", workers=WORKERS).repartition(), tmp_path / "to", each)
+    query.awaitTermination()
+    watching = sk.watch(query)
     assert sorted(values) == list(range(6 * ROWS))
     # Having waited, a batch follows the policy of the one before the last; all hot keys are new in the fourth.
     assert balance(loads[0]) > 2
     assert balance(loads[2]) < 1.3
     assert balance(loads[3]) > 2
     assert balance(loads[5]) < 1.3
-    assert stream.await_learned(6)
-    assert stream.policy.version == 6
-    assert "dalton over 8 workers" in stream.explain()
+    assert watching.wait(6)
+    assert watching.policy.version == 6
+    assert "dalton over 8 workers" in watching.explain()
+    # What is observed of each worker is what its partition held, though foreachBatch may run the plan more than once.
+    assert sum(known[1].values()) % ROWS == 0
+    assert known[1][int(loads[0].argmax())] == max(known[1].values())
 
 
 def test_two_streams_of_a_session_do_not_mix(spark: SparkSession, files: Path, tmp_path: Path) -> None:
     source = streaming(spark, files)
     one = sk.keyed(source, "user id", workers=WORKERS, name="one")
-    other = sk.keyed(source, "value", workers=4, name="other")
-    other_df = other.repartition()
-    run(one.repartition(), tmp_path / "one", lambda df, _batch: df.count() and None)
-    assert one.await_learned(6)
-    assert len(one.policy) > 0
-    assert other.policy.version == 0
-    run(other_df, tmp_path / "other", lambda df, _batch: df.count() and None)
-    assert other.await_learned(6)
-    assert len(other.policy) == 0  # no value is hot
+    other = sk.keyed(source, "value", workers=4, name="other").repartition()
+    _, watching = run(one.repartition(), tmp_path / "one")
+    assert watching.wait(6)
+    assert watching.streams == ("one",)
+    assert len(watching.policy) > 0
+    _, elsewhere = run(other, tmp_path / "other")
+    assert elsewhere.wait(6)
+    assert elsewhere.streams == ("other",)
+    assert len(elsewhere.policy) == 0  # no value is hot
 
 
 def test_a_learner_that_raises_does_not_stop_the_query(
     spark: SparkSession, files: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Broken(Dalton):
-        def plan(self, histogram: object) -> sk.Policy:
+        def plan(self, seen: object) -> Policy:
             raise RuntimeError("cannot plan")
 
-    stream = sk.keyed(streaming(spark, files), "user id", strategy=Broken(WORKERS))
-    rows: list[int] = []
+    result = sk.keyed(streaming(spark, files), "user id", split=Broken(WORKERS)).repartition()
     with caplog.at_level(logging.ERROR, logger="skewless"):
-        run(stream.repartition(), tmp_path / "checkpoint", lambda df, _batch: rows.append(df.count()))
-        assert stream.await_learned(6)
-    assert sum(rows) == 6 * ROWS
-    assert [record.message.count("the last one stays") for record in caplog.records] == [1]
+        rows, watching = run(result, tmp_path / "checkpoint")
+        assert watching.wait(6)
+    assert sum(map(len, rows.values())) == 6 * ROWS
+    assert [record.message.count("what is in force stays") for record in caplog.records] == [1]
 
 
 def test_the_policy_file_keeps_its_length_and_is_read_anew(spark: SparkSession, tmp_path: Path) -> None:
-    file = PolicyFile(str(tmp_path), length=4096)
-    file.write(sk.Policy.of(4))
-    frame = file.read(spark)
+    file = PolicyFile(uri_of(str(tmp_path)), "mine", length=4096)
+    file.put(Policy.of(4))
+    frame = spark.read.schema(SCHEMA).json(file.path)
     assert [tuple(row) for row in frame.collect()] == [(None, None, 0)]
-    file.write(sk.Policy.of(4, {7: [0, 2]}, version=1))
+    file.put(Policy.of(4, {7: [0, 2]}, version=1))
     assert (7, [0, 2], 1) in [tuple(row) for row in frame.collect()]
     many = {key: list(range(4)) * 30 for key in range(1000)}
-    file.write(sk.Policy.of(4, many, version=2))  # more than fits: fewer keys and lanes, but a whole file
+    file.put(Policy.of(4, many, version=2))  # more than fits: fewer keys and lanes, but a whole file
     (path,) = tmp_path.glob("policy-*.json")
     assert path.stat().st_size == 4096
     assert {row["version"] for row in frame.collect()} == {2}
+    assert '"stream":"mine"' in path.read_text().splitlines()[0]
+
+
+def test_the_policy_goes_to_the_folder_that_is_named(spark: SparkSession, files: Path, tmp_path: Path) -> None:
+    keyed = sk.keyed(streaming(spark, files), "user id", workers=WORKERS)
+    keyed.repartition(folder=str(tmp_path / "given"))
+    spark.conf.set("spark.skewless.folder", str(tmp_path / "setting"))
+    try:
+        keyed.repartition()
+    finally:
+        spark.conf.unset("spark.skewless.folder")
+    assert len(list((tmp_path / "given").glob("policy-*.json"))) == 1
+    assert len(list((tmp_path / "setting").glob("policy-*.json"))) == 1
 
 
 def test_bad_calls_are_refused_with_a_remedy(batch: DataFrame) -> None:
@@ -168,14 +189,28 @@ def test_bad_calls_are_refused_with_a_remedy(batch: DataFrame) -> None:
         sk.keyed(batch, "user")
     with pytest.raises(sk.SkewlessError, match="which columns are the key"):
         sk.keyed(batch)
-    with pytest.raises(sk.SkewlessError, match="no strategy 'best'; there are auto, local, spark, hash"):
-        sk.keyed(batch, "user id", strategy="best")
+    with pytest.raises(sk.SkewlessError, match="no split 'best'; there are auto, local, spark, hash"):
+        sk.keyed(batch, "user id", split="best")
     with pytest.raises(sk.SkewlessError, match="for 4 workers, but workers is 8"):
-        sk.keyed(batch, "user id", workers=8, strategy=Dalton(4))
+        sk.keyed(batch, "user id", workers=8, split=Dalton(4))
     with pytest.raises(sk.SkewlessError, match="workers is 0; give at least 1"):
         sk.keyed(batch, "user id", workers=0)
-    with pytest.raises(sk.SkewlessError, match="'local' moves no rows"):
-        sk.keyed(batch, "user id", strategy="local").repartition()
+    with pytest.raises(sk.SkewlessError, match="split 'local' moves no rows; to repartition choose 'auto'"):
+        sk.keyed(batch, "user id", split="local").repartition()
+    with pytest.raises(
+        sk.SkewlessError, match=r"workers is \(2, 16\), a range that would follow the load; .*"
+    ):
+        sk.keyed(batch, "user id", workers=(2, 16))  # type: ignore[arg-type]
+    with pytest.raises(sk.SkewlessError, match="split is 'local', which moves no rows, so workers=4 has no use"):
+        sk.keyed(batch, "user id", workers=4, split="local")
+    with pytest.raises(sk.SkewlessError, match=r"no split 'readj'; .*; to keep keys whole give place="):
+        sk.keyed(batch, "user id", split="readj")
+    with pytest.raises(sk.SkewlessError, match=r"no place 'dalton'; .*; to split hot keys give split="):
+        sk.keyed(batch, "user id", place="dalton")
+    with pytest.raises(sk.SkewlessError, match=r"place is 'even', but agg\(...\) may split keys"):
+        sk.keyed(batch, "user id", place="even").agg(n=sk.count())
+    with pytest.raises(sk.SkewlessError, match=r"split is 'dalton', but repartition\(\) keeps keys whole with place="):
+        sk.keyed(batch, "user id", split="dalton", place=sk.place.Even()).repartition()
 
 
 def test_bad_windows_and_aggregates_are_refused_with_a_remedy(spark: SparkSession, files: Path) -> None:
@@ -186,9 +221,10 @@ def test_bad_windows_and_aggregates_are_refused_with_a_remedy(spark: SparkSessio
     with pytest.raises(sk.SkewlessError, match="slide '2 minutes' is longer than size '1 minute'"):
         keyed.window("ts", "1 minute", "2 minutes")
     with pytest.raises(sk.SkewlessError, match="close by a watermark, and there is none"):
-        keyed.window("ts", "1 minute")
-    with pytest.raises(sk.SkewlessError, match="output is 'complete'; it can be 'append'"):
-        keyed.window("ts", "1 minute", output="complete")
+        keyed.window("ts", "1 minute").agg(n=sk.count())
+    batch = spark.createDataFrame([(START, 1)], "ts timestamp, k int")
+    with pytest.raises(sk.SkewlessError, match="a batch has no micro-batches in which windows could change"):
+        sk.keyed(batch, "k").window("ts", "1 minute").changes(n=sk.count())
     with pytest.raises(sk.SkewlessError, match=r"need windows: add \.window"):
         keyed.agg(n=sk.count())
     windows = keyed.window("ts", "1 minute", watermark="0 seconds")
@@ -201,9 +237,9 @@ def test_bad_windows_and_aggregates_are_refused_with_a_remedy(spark: SparkSessio
     with pytest.raises(sk.SkewlessError, match="has a column 'window' already"):
         windows.agg(window=sk.count())
     with pytest.raises(sk.SkewlessError, match="wants numbers, but the column is of type string"):
-        sk.keyed(stream, "value", strategy="local").window("ts", "1 minute", watermark="1 day").agg(n=sk.sum("user id"))
+        sk.keyed(stream, "value", split="local").window("ts", "1 minute", watermark="1 day").agg(n=sk.sum("user id"))
     with pytest.raises(sk.SkewlessError, match="Spark has no operator of its own"):
-        sk.keyed(stream, "value", strategy="spark").window("ts", "1 day", watermark="1 day").agg(n=sk.top("value"))
+        sk.keyed(stream, "value", split="spark").window("ts", "1 day", watermark="1 day").agg(n=sk.top("value"))
     with pytest.raises(sk.SkewlessError, match="goes by time, and there are no windows"):
         sk.keyed(spark.createDataFrame(skewed(1)), "user id").agg(n=sk.first("value"))
 
@@ -211,24 +247,38 @@ def test_bad_windows_and_aggregates_are_refused_with_a_remedy(spark: SparkSessio
 def test_auto_chooses_and_says_why(spark: SparkSession, files: Path) -> None:
     stream = streaming(spark, files).withColumn("ts", F.current_timestamp())
 
-    def words(slide: str | None, measure: sk.aggregate.Measure) -> str:
+    def words(slide: str | None, measure: Measure) -> str:
         keyed = sk.keyed(stream, "user id", name="clicks")
-        keyed.window("ts", "1 minute", slide, watermark="0 seconds").agg(n=measure)
-        return keyed.explain()
+        return keyed.window("ts", "1 minute", slide, watermark="0 seconds").explain(n=measure)
 
     assert words(None, sk.count()).startswith("clicks: spark, because its own operators are best")
     assert words("1 second", sk.count()).startswith("clicks: local, because these aggregates cost less")
-    assert sk.keyed(stream, "user id", strategy="local", name="clicks").explain() == (
-        "clicks: local, as asked, combining rows where they lie."
+    local = sk.keyed(stream, "user id", split="local", name="clicks").window("ts", "1 minute", watermark="0 seconds")
+    assert local.explain(n=sk.count()) == "clicks: local, as asked, combining rows where they lie."
+    assert sk.keyed(stream, "user id", split="local", name="clicks").explain() == (
+        "clicks: split='local' and place='auto', over 2 workers where rows move."
     )
     heavy = words("1 second", sk.quantile("value", 0.5))
     assert heavy.startswith("clicks: dalton over 2 workers, because n costs more for a row than moving it, learning")
 
 
-def test_a_strategy_made_by_hand_may_leave_the_workers_to_the_stream(batch: DataFrame) -> None:
-    keyed = sk.keyed(batch, "user id", workers=8, strategy=Dalton(slide=5000))
-    assert isinstance(keyed.splitter, Dalton)
-    assert (keyed.splitter.workers, keyed.splitter.slide) == (8, 5000)
+def test_a_splitter_made_by_hand_may_leave_the_workers_to_the_stream(batch: DataFrame) -> None:
+    given = Dalton(slide=5000)
+    keyed = sk.keyed(batch, "user id", workers=8, split=given)
+    one, other = keyed._splitter(), keyed._splitter()
+    assert isinstance(one, Dalton)
+    assert (one.workers, one.slide) == (8, 5000)
+    assert len({id(each) for each in (given, one, other)}) == 3  # each call has its own
+
+
+def test_a_description_does_not_change(batch: DataFrame) -> None:
+    keyed = sk.keyed(batch, "user id")
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        keyed.split = "hash"  # type: ignore[misc]
+    before = dataclasses.astuple(dataclasses.replace(keyed, df=None))  # type: ignore[type-var]
+    keyed.repartition()
+    keyed.agg(n=sk.count())
+    assert dataclasses.astuple(dataclasses.replace(keyed, df=None)) == before  # type: ignore[type-var]
 
 
 def test_workers_default_to_the_shuffle_partitions(spark: SparkSession, batch: DataFrame) -> None:
@@ -236,7 +286,8 @@ def test_workers_default_to_the_shuffle_partitions(spark: SparkSession, batch: D
 
 
 def test_a_session_is_configured_for_streams(spark: SparkSession) -> None:
-    built = sk.configure(SparkSession.builder)
+    built = sk.configure(SparkSession.Builder())
+    assert not [name for name in built._options if name.startswith("spark.ui")]  # the user's web page stays
     assert built._options["spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"] == "true"
     with pytest.raises(sk.SkewlessError, match="cores is 0; give at least 1"):
         sk.session(0)

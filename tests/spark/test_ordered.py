@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-import os
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
+from skewless.api.ordered import Ordered, ordered
 from skewless.chop import disorder
-from skewless.spark.ordered import SLIDE, Ordered, ordered
+from skewless.spark.result import SLIDE
+from support.streams import stream_of, write_files
 
 START = datetime(2026, 3, 1, tzinfo=timezone.utc)
 
@@ -42,34 +42,23 @@ class Sink:
         return [row for batch in ids for row in self.given[batch]]
 
 
-def stream_of(spark: SparkSession, tables: list[pa.Table], folder: Path) -> DataFrame:
-    """A micro-batch for each table."""
-    folder.mkdir()
-    for i, table in enumerate(tables):
-        path = folder / f"{i:03d}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (1_000_000 + i, 1_000_000 + i))
-    schema = spark.read.parquet(str(folder)).schema
-    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
-
-
-def run(result: Ordered, sink: Sink, checkpoint: Path) -> None:
-    result.write(sink, str(checkpoint)).trigger(availableNow=True).start().awaitTermination()
+def run(result: Ordered, sink: Sink, checkpoint: Path, folder: str | None = None) -> None:
+    result.write(sink, str(checkpoint), folder).trigger(availableNow=True).start().awaitTermination()
 
 
 def numbers(spark: SparkSession, folder: Path, batches: list[list[int]]) -> DataFrame:
+    return stream_of(spark, folder, [numbered(batch) for batch in batches])
+
+
+def numbered(batch: list[int]) -> pa.Table:
     """Rows with a number, with columns that have an order and one that has none."""
-    tables = [
-        pa.table(
-            {
-                "a map": pa.array([[("n", n)] for n in batch], pa.map_(pa.string(), pa.int64())),
-                "n.o": pa.array(batch, pa.int32()),
-                "tags": pa.array([[str(n), None] for n in batch], pa.list_(pa.string())),
-            }
-        )
-        for batch in batches
-    ]
-    return stream_of(spark, tables, folder)
+    return pa.table(
+        {
+            "a map": pa.array([[("n", n)] for n in batch], pa.map_(pa.string(), pa.int64())),
+            "n.o": pa.array(batch, pa.int32()),
+            "tags": pa.array([[str(n), None] for n in batch], pa.list_(pa.string())),
+        }
+    )
 
 
 def test_windows_come_in_the_order_of_a_sort(spark: SparkSession, tmp_path: Path) -> None:
@@ -79,7 +68,7 @@ def test_windows_come_in_the_order_of_a_sort(spark: SparkSession, tmp_path: Path
         seconds = 20 * i + np.sort(chance.integers(0, 20, 200)) - chance.integers(0, 5, 200)
         times = pa.array([START + timedelta(seconds=int(at)) for at in seconds], pa.timestamp("us", "UTC"))
         tables.append(pa.table({"ts": times, "page": chance.integers(0, 9, 200).astype(str)}))
-    events = stream_of(spark, tables, tmp_path / "in")
+    events = stream_of(spark, tmp_path / "in", tables)
     windows = sk.keyed(events, "page").window("ts", "10 seconds", "5 seconds", watermark="5 seconds")
     result, sink = ordered(windows.agg(n=sk.count())), Sink()
     run(result, sink, tmp_path / "checkpoint")
@@ -98,10 +87,13 @@ def test_windows_come_in_the_order_of_a_sort(spark: SparkSession, tmp_path: Path
 def test_numbers_out_of_order_have_at_most_k_out_of_place(spark: SparkSession, tmp_path: Path, k: int) -> None:
     batches = [[2, 0], [1, 5, 2, 2], [4, 3], [9, 7], [6, 8, 0]]
     result, sink = ordered(numbers(spark, tmp_path / "in", batches), "n.o", k, delay=4, parts=2), Sink()
-    run(result, sink, tmp_path / "checkpoint")
+    folder = str(tmp_path / "held") if k else None
+    run(result, sink, tmp_path / "checkpoint", folder)
+    assert (tmp_path / "held" / "4.arrow").exists() == bool(k)
+    assert (tmp_path / "checkpoint" / "ordered" / "4.arrow").exists() == (not k)
     held = result.waits.held_rows
     assert held + len(sink.rows) == 13
-    result.flush(sink, str(tmp_path / "checkpoint"))
+    result.flush(sink, str(tmp_path / "checkpoint"), folder)
     assert result.waits.held == 0
     found = [row["n.o"] for row in sink.rows]
     assert sorted(found) == sorted(n for batch in batches for n in batch)
@@ -129,19 +121,16 @@ def test_a_query_that_died_goes_on_and_loses_nothing(spark: SparkSession, tmp_pa
     assert [row["n.o"] for row in sink.rows] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 12]
 
     (tmp_path / "checkpoint" / "ordered" / "4.arrow").unlink()
-    pq.write_table(pq.read_table(tmp_path / "in" / "000.parquet"), tmp_path / "in" / "005.parquet")
+    write_files(tmp_path / "in", [numbered([3, 1])], first=len(batches))
     with pytest.raises(StreamingQueryException, match=r"after micro-batch 4 are not at .*/checkpoint/ordered/4.arrow"):
         run(result, sink, tmp_path / "checkpoint")
 
 
 def test_a_batch_is_sorted(spark: SparkSession) -> None:
     df = spark.createDataFrame([(3, "c"), (1, "a"), (2, "b")], "n long, `a.b` string")
-    assert [row.n for row in ordered(df, "n").rows().collect()] == [1, 2, 3]
-    assert [row.n for row in ordered(df.selectExpr("n", "timestamp_seconds(n) as ts"), "ts").rows().collect()] == [
-        1,
-        2,
-        3,
-    ]
+    assert [row.n for row in ordered(df, "n").sorted().collect()] == [1, 2, 3]
+    timed = df.selectExpr("n", "timestamp_seconds(n) as ts")
+    assert [row.n for row in ordered(timed, "ts").sorted().collect()] == [1, 2, 3]
 
 
 def test_windows_may_know_their_slide(spark: SparkSession) -> None:
@@ -152,6 +141,18 @@ def test_windows_may_know_their_slide(spark: SparkSession) -> None:
     assert ordered(df).order.every == 1
     with pytest.raises(sk.SkewlessError, match=r"max_disorder is 4.*column .window..*every=.1 second."):
         ordered(df, max_disorder=4)
+
+
+def test_windows_of_skewless_know_their_slide(spark: SparkSession) -> None:
+    def count(key: tuple[Any, ...], window: Any, rows: Any) -> tuple[int]:
+        return (len(rows),)
+
+    rates = spark.readStream.format("rate").load()
+    windows = sk.keyed(rates, "value").window("timestamp", "10 seconds", "2 seconds", watermark="5 seconds")
+    of_all = sk.windowed(rates, "timestamp", "10 seconds", "2 seconds", watermark="5 seconds")
+    for result in (windows.agg(n=sk.count()), windows.apply(count, "n long"), of_all.apply(count, "n long")):
+        assert result.schema["window"].metadata[SLIDE] == 2_000_000
+        assert ordered(result, max_disorder=4).order.every == 2_000_000
 
 
 @pytest.mark.parametrize(
@@ -180,10 +181,10 @@ def test_batches_and_streams_are_told_apart(spark: SparkSession, tmp_path: Path)
     batch, stream = spark.range(3), spark.readStream.format("rate").load()
     with pytest.raises(sk.SkewlessError, match="several columns 'id'"):
         ordered(batch.select("id", "id"), "id")
-    with pytest.raises(sk.SkewlessError, match=r"is a batch.*ordered\(...\).rows\(\)"):
+    with pytest.raises(sk.SkewlessError, match=r"is a batch.*ordered\(...\).sorted\(\)"):
         ordered(batch, "id").write(print, str(tmp_path))
     with pytest.raises(sk.SkewlessError, match=r"is a stream.*write\(deliver"):
-        ordered(stream, "value").rows()
+        ordered(stream, "value").sorted()
     with pytest.raises(sk.SkewlessError, match="deliver is 'parquet'; give a function"):
         ordered(stream, "value").write("parquet", str(tmp_path))
     with pytest.raises(sk.SkewlessError, match="Arrow cannot reach the folder 's3a://bucket/checkpoint/ordered'"):

@@ -2,30 +2,31 @@
 
 from __future__ import annotations
 
-import os
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 import pytest
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
-from skewless.control.location import Control
+from skewless.api.watch import Watch
+from skewless.control.placing import Placing
+from skewless.control.version import Version
 from skewless.core.hashing import xxhash64
 from skewless.place import Placement
 from skewless.spark.route import owner_column, with_key
+from support.streams import After, read_files, run, write_files
 
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
 SCHEMA = "`user id` string, region int, ts timestamp, v long"
-RESULT = "user string, region int, n long, total long"
+RESULT = "n long, total long"
 SLOTS = 8
 
 
@@ -38,7 +39,7 @@ class Running(sk.Processor):
         for value in rows["v"]:
             state["n"] = (state["n"] or 0) + 1
             state["total"] = (state["total"] or 0) + value
-            yield *key, state["n"], state["total"]
+            yield state["n"], state["total"]
 
 
 class Quiet(sk.Processor):
@@ -51,7 +52,7 @@ class Quiet(sk.Processor):
         state.timer = max(rows["ts"]) + timedelta(seconds=10)
 
     def expire(self, key: tuple[Any, ...], state: sk.State) -> Iterator[tuple[Any, ...]]:
-        yield *key, state["n"], 0
+        yield state["n"], 0
         state.forget()
 
 
@@ -72,29 +73,19 @@ def some_rows(batches: int, each: int = 300) -> list[list[dict[str, Any]]]:
 
 def write(folder: Path, batches: Sequence[list[dict[str, Any]]]) -> None:
     kinds = [("user id", pa.string()), ("region", pa.int32()), ("ts", pa.timestamp("us", "UTC")), ("v", pa.int64())]
-    folder.mkdir(exist_ok=True)
-    for i, rows in enumerate(batches):
-        path = folder / f"{i:03}.parquet"
-        pq.write_table(pa.Table.from_pylist(rows, schema=pa.schema(kinds)), path)
-        os.utime(path, (1_000_000 + i,) * 2)
+    write_files(folder, [pa.Table.from_pylist(rows, schema=pa.schema(kinds)) for rows in batches])
 
 
-def read(spark: SparkSession, folder: Path) -> DataFrame:
-    return spark.readStream.schema(SCHEMA).option("maxFilesPerTrigger", 1).parquet(str(folder))
+def processed(result: DataFrame, folder: Path, after: After | None = None) -> tuple[dict[int, Counter[Any]], Watch]:
+    """The rows of every micro-batch, and the handle on the query."""
+    given, watching = run(result, folder / "checkpoint", after)
+    return {batch: Counter(rows) for batch, rows in given.items()}, watching
 
 
-def run(result: DataFrame, folder: Path, after: Callable[[int], None] | None = None) -> dict[int, Counter[Any]]:
-    """The rows of every micro-batch."""
-    given: dict[int, Counter[Any]] = {}
-
-    def keep(df: DataFrame, batch: int) -> None:
-        given[batch] = Counter(map(tuple, df.collect()))
-        if after is not None:
-            after(batch)
-
-    writer = result.writeStream.foreachBatch(keep).option("checkpointLocation", str(folder / "checkpoint"))
-    writer.trigger(availableNow=True).start().awaitTermination()
-    return given
+def placing_of(watching: Watch) -> Placing:
+    loop = watching._loop()
+    assert isinstance(loop, Placing)
+    return loop
 
 
 def expected(batches: Sequence[list[dict[str, Any]]]) -> dict[int, Counter[Any]]:
@@ -113,25 +104,22 @@ def expected(batches: Sequence[list[dict[str, Any]]]) -> dict[int, Counter[Any]]
 def test_slots_and_keys_that_move_all_the_time_change_no_row(spark: SparkSession, tmp_path: Path) -> None:
     batches = some_rows(8, 150)
     write(tmp_path / "in", batches)
-    stream = sk.keyed(read(spark, tmp_path / "in"), "user id", "region", strategy="even")
-    location = str(tmp_path / "placement")
-    result = stream.process(
-        Running(), RESULT, location=location, order="ts", slots=SLOTS, rule=sk.Rule(alpha=1e9)
-    )  # fmt: skip
-    chance, placing = np.random.default_rng(1), stream._placing
-    assert placing is not None
+    stream, still = sk.keyed(read_files(spark, tmp_path / "in"), "user id", "region"), sk.place.Rule(alpha=1e9)
+    result = stream.process(Running(), RESULT, folder=str(tmp_path / "folder"), order="ts", slots=SLOTS, rule=still)
+    chance = np.random.default_rng(1)
     hot = xxhash64(["hot", "hot", "a"], np.array([0, 1, 0], np.int32)).tolist()
 
-    def move(batch: int) -> None:
-        stream.await_learned(batch)
-        if not placing.moving:
+    def move(batch: int, watching: Watch) -> None:
+        watching.wait(batch)
+        if batch and not watching.moving:
             workers = int(chance.integers(1, 3))
             own = {key: int(chance.integers(workers)) for key in hot[: int(chance.integers(4))]}
-            placing.announce(Placement.of(workers, chance.integers(0, workers, SLOTS).tolist(), own))
+            placing_of(watching).announce(Placement.of(workers, chance.integers(0, workers, SLOTS).tolist(), own))
 
-    assert run(result, tmp_path, move) == expected(batches)
-    assert stream.placement.version >= 3
-    assert (tmp_path / "placement" / "moves").is_dir()
+    given, watching = processed(result, tmp_path, move)
+    assert given == expected(batches)
+    assert watching.placement.version >= 3
+    assert (tmp_path / "folder" / "moves").is_dir()
 
 
 def test_a_skewed_stream_becomes_balanced_by_itself(spark: SparkSession, tmp_path: Path) -> None:
@@ -141,44 +129,47 @@ def test_a_skewed_stream_becomes_balanced_by_itself(spark: SparkSession, tmp_pat
     users = [user for user, slot in zip(users, (hashes % SLOTS).tolist(), strict=True) if slot % 2 == 0]
     batches = [[{"user id": user, "region": 0, "ts": START, "v": 1} for user in users] for _ in range(5)]
     write(tmp_path / "in", batches)
-    stream = sk.keyed(read(spark, tmp_path / "in"), "user id", "region")
-    result = stream.process(Running(), RESULT, location=str(tmp_path / "placement"), slots=SLOTS)
+    stream = sk.keyed(read_files(spark, tmp_path / "in"), "user id", "region")
+    result = stream.process(Running(), RESULT, folder=str(tmp_path / "folder"), slots=SLOTS)
     seen: list[float | None] = []
 
-    def look(batch: int) -> None:
-        stream.await_learned(batch)
-        seen.append(stream.imbalance)
+    def look(batch: int, watching: Watch) -> None:
+        watching.wait(batch)
+        seen.append(watching.imbalance)
 
-    assert run(result, tmp_path, look) == expected(batches)
-    stream.await_learned(5)
+    given, watching = processed(result, tmp_path, look)
+    assert given == expected(batches)
+    watching.wait(5)
     assert seen[1] == 2.0  # two workers, one has it all
-    assert stream.imbalance is not None
-    assert stream.imbalance < 1.3
-    assert "even" in stream.explain()
+    assert watching.imbalance is not None
+    assert watching.imbalance < 1.3
+    assert "even" in watching.explain()
 
 
-def test_workers_come_and_go_while_the_query_runs(spark: SparkSession, tmp_path: Path, capsys: Any) -> None:
+def test_workers_come_and_go_while_the_query_runs(spark: SparkSession, tmp_path: Path) -> None:
     batches = some_rows(6, 100)
     write(tmp_path / "in", batches)
-    stream = sk.keyed(read(spark, tmp_path / "in"), "user id", "region", workers=1)
-    result = stream.process(Running(), RESULT, location=str(tmp_path / "placement"), order="ts", slots=SLOTS)
+    stream = sk.keyed(read_files(spark, tmp_path / "in"), "user id", "region", workers=1)
+    result = stream.process(Running(), RESULT, folder=str(tmp_path / "folder"), order="ts", slots=SLOTS)
     loads = []
 
-    def scale(batch: int) -> None:
-        stream.await_learned(batch)
-        loads.append(dict(stream.loads))
+    def scale(batch: int, watching: Watch) -> None:
+        watching.wait(batch)
+        loads.append(watching.loads)
         if batch == 1:
-            assert stream.rebalance(2, dry_run=True)
-            assert "worker 0 to 1 (move)" in capsys.readouterr().out
-            assert stream.rebalance(2)
+            moves = watching.rebalance(2, dry_run=True)
+            assert {(move.source, move.target, move.kind) for move in moves} >= {(0, 1, "move")}
+            assert not watching.moving
+            assert watching.rebalance(2)
             with pytest.raises(sk.SkewlessError, match="is on its way"):
-                stream.rebalance(1)
+                watching.rebalance(1)
 
-    assert run(result, tmp_path, scale) == expected(batches)
+    given, watching = processed(result, tmp_path, scale)
+    assert given == expected(batches)
     assert set(loads[1]) == {0}
-    assert set(stream.loads) == {0, 1}
+    assert set(watching.loads) == {0, 1}
     with pytest.raises(sk.SkewlessError, match="workers is 3; this query has state in 2 partitions"):
-        stream.rebalance(3)
+        watching.rebalance(3)
 
 
 def test_timers_fire_by_the_watermark_also_without_rows(spark: SparkSession, tmp_path: Path) -> None:
@@ -187,43 +178,70 @@ def test_timers_fire_by_the_watermark_also_without_rows(spark: SparkSession, tmp
     late = {"user id": "late", "region": 0, "ts": START, "v": 1}
     last = {"user id": "c", "region": 0, "ts": START + timedelta(seconds=200), "v": 1}
     write(tmp_path / "in", [rows[:2], rows[2:], [late, last]])
-    stream = sk.keyed(read(spark, tmp_path / "in"), "user id", "region")
+    stream = sk.keyed(read_files(spark, tmp_path / "in"), "user id", "region")
     result = stream.process(
-        Quiet(), RESULT, location=str(tmp_path / "placement"), time="ts", watermark="1 second", slots=SLOTS
+        Quiet(), RESULT, folder=str(tmp_path / "placement"), time="ts", watermark="1 second", slots=SLOTS
     )
-    given = run(result, tmp_path)
+    given, _ = processed(result, tmp_path)
     assert sum(given.values(), Counter()) == Counter([("a", 0, 2, 0), ("b", 0, 2, 0)])
     assert given[2][("a", 0, 2, 0)] == 1  # the watermark of a batch is that of the rows before it
     assert given[3][("b", 0, 2, 0)] == 1  # which had no rows
 
 
 def test_a_hand_over_that_is_gone_stops_the_query(spark: SparkSession, tmp_path: Path) -> None:
-    def query() -> tuple[sk.KeyedStream, DataFrame]:
-        stream, folder = sk.keyed(read(spark, tmp_path / "in"), "user id", "region"), str(tmp_path / "placement")
-        rule = sk.Rule(alpha=1e9)
-        return stream, stream.process(Running(), RESULT, location=folder, order="ts", slots=SLOTS, rule=rule)
+    def query() -> DataFrame:
+        stream, rule = sk.keyed(read_files(spark, tmp_path / "in"), "user id", "region"), sk.place.Rule(alpha=1e9)
+        return stream.process(
+            Running(), RESULT, folder=str(tmp_path / "folder"), order="ts", slots=SLOTS, rule=rule
+        )  # fmt: skip
 
     write(tmp_path / "in", some_rows(1, 50))
-    stream, result = query()
-    run(result, tmp_path)
-    assert stream._placing is not None
-    location = stream._placing.location
+    _, watching = processed(query(), tmp_path)
+    watching.wait(1)
+    placing = placing_of(watching)
     # As if it had been announced, and what the workers left for each other were lost.
-    location.write_placement(Placement.of(2, [1 - int(worker) for worker in stream.placement.tail], version=1))
-    location.write_control(Control(1))
+    moved = Placement.of(2, [1 - int(worker) for worker in placing.placement.tail], version=1)
+    placing.folder.write_placement(moved, 0, placing.whose)
+    placing.folder.write_control(Version(1), placing.whose)
     write(tmp_path / "in", some_rows(2, 50))
     with pytest.raises(StreamingQueryException, match=r"the state of slots .* from worker \d is not at .*restore"):
-        run(query()[1], tmp_path)
+        processed(query(), tmp_path)
 
 
 def test_a_folder_of_another_stream_is_refused(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in", some_rows(1, 20))
-    stream = sk.keyed(read(spark, tmp_path / "in"), "user id", "region")
-    run(stream.process(Running(), RESULT, location=str(tmp_path / "one"), slots=SLOTS), tmp_path)
+    stream = sk.keyed(read_files(spark, tmp_path / "in"), "user id", "region")
+    processed(stream.process(Running(), RESULT, folder=str(tmp_path / "one"), slots=SLOTS), tmp_path)
     write(tmp_path / "in", some_rows(2, 20))
-    stream = sk.keyed(read(spark, tmp_path / "in"), "user id", "region")
     with pytest.raises(StreamingQueryException, match="does not belong to this checkpoint"):
-        run(stream.process(Running(), RESULT, location=str(tmp_path / "two"), slots=SLOTS), tmp_path)
+        processed(stream.process(Running(), RESULT, folder=str(tmp_path / "two"), slots=SLOTS), tmp_path)
+
+
+def test_a_second_query_on_a_folder_is_refused_by_name(spark: SparkSession, tmp_path: Path) -> None:
+    write(tmp_path / "in", some_rows(1, 20))
+    stream = sk.keyed(read_files(spark, tmp_path / "in"), "user id", "region")
+    result = stream.process(Running(), RESULT, folder=str(tmp_path / "folder"), slots=SLOTS)
+    _, watching = processed(result, tmp_path / "first")
+    watching.wait(1)
+    with pytest.raises(StreamingQueryException, match=rf"belongs to query {watching.query.id}, and this is query"):
+        processed(result, tmp_path / "second")
+
+
+def test_a_control_file_that_is_gone_stops_the_query_and_loses_no_row(spark: SparkSession, tmp_path: Path) -> None:
+    batches = some_rows(2, 20)
+    write(tmp_path / "in", batches[:1])
+    stream = sk.keyed(read_files(spark, tmp_path / "in"), "user id", "region")
+    result = stream.process(Running(), RESULT, folder=str(tmp_path / "folder"), order="ts", slots=SLOTS)
+    _, watching = processed(result, tmp_path)
+    watching.wait(1)
+    control = tmp_path / "folder" / "control.json"
+    kept = control.read_bytes()
+    control.write_bytes(b" " * len(kept))
+    write(tmp_path / "in", batches)
+    with pytest.raises(StreamingQueryException, match="the control file of the stream's folder is empty or gone"):
+        processed(result, tmp_path)
+    control.write_bytes(kept)
+    assert processed(result, tmp_path)[0] == {1: expected(batches)[1]}
 
 
 def test_a_batch_dataframe_is_processed_in_one_go(spark: SparkSession, tmp_path: Path) -> None:
@@ -239,41 +257,45 @@ def test_a_batch_dataframe_is_processed_in_one_go(spark: SparkSession, tmp_path:
 
 def test_what_cannot_be_processed_is_refused_with_a_remedy(spark: SparkSession, tmp_path: Path) -> None:
     write(tmp_path / "in", some_rows(1, 1))
-    df = read(spark, tmp_path / "in")
-    stream, process = sk.keyed(df, "user id"), sk.keyed(df, "user id").process
+    df = read_files(spark, tmp_path / "in")
+    process = sk.keyed(df, "user id").process
     with pytest.raises(sk.SkewlessError, match="needs a folder of its own"):
         process(Running(), RESULT)
     with pytest.raises(sk.SkewlessError, match="is no processor; subclass"):
         process(print, RESULT)  # type: ignore[arg-type]
     with pytest.raises(sk.SkewlessError, match="no column 'when'"):
-        process(Running(), RESULT, location="x", order="when")
+        process(Running(), RESULT, folder="x", order="when")
     with pytest.raises(sk.SkewlessError, match="a watermark is of a column of event time"):
-        process(Running(), RESULT, location="x", watermark="1 second")
-    with pytest.raises(sk.SkewlessError, match="may split a key, and the state of a processor does not merge"):
-        sk.keyed(df, "user id", strategy="dalton").process(Running(), RESULT, location="x")
-    with pytest.raises(sk.SkewlessError, match="workers is 3; a processor can have up to 2, its shuffle partitions"):
-        sk.keyed(df, "user id", workers=3).process(Running(), RESULT, location="x")
-    with pytest.raises(sk.SkewlessError, match="nothing is placed here"):
-        stream.rebalance()
+        process(Running(), RESULT, folder="x", watermark="1 second")
+    with pytest.raises(sk.SkewlessError, match=r"split is 'dalton', but process\(...\) keeps keys whole"):
+        sk.keyed(df, "user id", split="dalton").process(Running(), RESULT, folder="x")
+    with pytest.raises(sk.SkewlessError, match="workers is 3; a processor can have up to 2, the shuffle partitions"):
+        sk.keyed(df, "user id", workers=3).process(Running(), RESULT, folder="x")
     Forgetful = type("Forgetful", (Running,), {"ttl": "1 minute"})  # noqa: N806 - a class
     with pytest.raises(sk.SkewlessError, match="keys age by the watermark, of which there is none"):
-        process(Forgetful(), RESULT, location="x")
+        process(Forgetful(), RESULT, folder="x")
     with pytest.raises(sk.SkewlessError, match=r"'user strng' is no list of columns .*such as 'user string"):
-        process(Running(), "user strng", location="x")
+        process(Running(), "user strng", folder="x")
     twice = type("Twice", (Running,), {"state": "n long, n int"})
+    with pytest.raises(sk.SkewlessError, match="the result has a column 'user id' already; leave it out of the schema"):
+        process(Running(), "`user id` string, n long", folder="x")
+    with pytest.raises(sk.SkewlessError, match="the placer has 64 slots, but slots is 8; give it once"):
+        sk.keyed(spark.range(3), "id", place=sk.place.Even(64)).process(Running(), RESULT, slots=8)
     with pytest.raises(sk.SkewlessError, match="two fields 'n'"):
-        process(twice(), RESULT, location="x")
+        process(twice(), RESULT, folder="x")
     for field, what in (("timer", "is the key's timer"), ("user id", "is a key column")):
         many = type("Many", (sk.SlotProcessor,), {"state": f"`{field}` long", "process_slot": None})
         with pytest.raises(sk.SkewlessError, match=f"a state field is named '{field}', which {what}"):
-            process(many(), RESULT, location="x")
+            process(many(), RESULT, folder="x")
     many = type("Many", (sk.SlotProcessor,), {"state": "n long", "process_slot": None})
+    with pytest.raises(sk.SkewlessError, match=r"the schema has a column 'group', which numbers the keys"):
+        process(many(), "group long", folder="x")
     with pytest.raises(sk.SkewlessError, match=r"the rows have a column 'group'.*rename it first"):
-        sk.keyed(df.withColumnRenamed("v", "group"), "user id").process(many(), RESULT, location="x")
-    with pytest.raises(sk.SkewlessError, match="strategy 'readj' keeps keys whole, and moves them in a stream"):
-        sk.keyed(df, "user id", strategy="readj").repartition()
-    with pytest.raises(sk.SkewlessError, match="strategy 'scan' keeps keys whole, for process"):
-        sk.keyed(df, "user id", strategy="scan").window("ts", "1 minute", watermark="1 second").agg(n=sk.count())
+        sk.keyed(df.withColumnRenamed("v", "group"), "user id").process(many(), RESULT, folder="x")
+    with pytest.raises(sk.SkewlessError, match="place 'readj' keeps keys whole, and moves them in a stream"):
+        sk.keyed(df, "user id", place="readj").repartition()
+    with pytest.raises(sk.SkewlessError, match=r"place is 'scan', but agg\(...\) may split keys"):
+        sk.keyed(df, "user id", place="scan").window("ts", "1 minute", watermark="1 second").agg(n=sk.count())
 
 
 @pytest.mark.parametrize("most", [3, 600])
@@ -286,7 +308,7 @@ def test_a_placement_is_a_spark_expression_too(spark: SparkSession, most: int) -
 
 def test_a_batch_is_repartitioned_with_its_keys_whole(spark: SparkSession) -> None:
     rows = spark.range(20_000).select(F.pmod(F.hash("id"), F.lit(40)).alias("key"))
-    stream = sk.keyed(rows, "key", workers=4, strategy="even")
+    stream = sk.keyed(rows, "key", workers=4, place="even")
     found = (
         stream.repartition().select("key", F.spark_partition_id().alias("at")).groupBy("at", "key").count().collect()
     )

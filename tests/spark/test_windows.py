@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timedelta, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -13,17 +13,20 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-import pyarrow.parquet as pq
 import pytest
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from pyspark.errors import StreamingQueryException
-from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import Column, DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
-from skewless import split
-from skewless.api.keyed import WindowedStream
+from skewless import split as splitters
+from skewless.aggregate import Measure
+from skewless.api.keyed import KeyedStream
+from skewless.api.windowed import KeyedWindows
+from skewless.spark.result import SLIDE
+from support.streams import partitions, run, stream_of, write_files
 
 START = datetime(2026, 3, 29, 0, 59, 30, tzinfo=timezone.utc)
 SCHEMA = pa.schema(
@@ -39,6 +42,8 @@ SCHEMA = pa.schema(
     ]
 )
 KEYS = ("user id", "shop.no")
+PLAIN = ("n", "some", "total", "rough", "least", "word", "avg", "spread")
+"""The aggregates whose values are whole numbers, floats and text: where times have a zone, such rows are not packed."""
 
 
 def rows_of(random: random.Random, batches: int, rows: int) -> list[pa.Table]:
@@ -70,28 +75,10 @@ def rows_of(random: random.Random, batches: int, rows: int) -> list[pa.Table]:
     return tables
 
 
-def stream_of(spark: SparkSession, tables: list[pa.Table], folder: Path) -> DataFrame:
-    """A micro-batch for each table."""
-    folder.mkdir(parents=True)
-    for i, table in enumerate(tables):
-        path = folder / f"{i:03d}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (1_000_000 + i, 1_000_000 + i))
-    schema = spark.read.parquet(str(folder)).schema
-    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
-
-
 def results(df: DataFrame, folder: Path, mode: str = "append") -> list[tuple[int, tuple[Any, ...]]]:
     """All rows that the query gives, with the number of their micro-batch."""
-    found: list[tuple[int, tuple[Any, ...]]] = []
-
-    def each(batch: DataFrame, number: int) -> None:
-        for row in batch.collect():
-            window, *rest = row
-            found.append((number, (window["start"], window["end"], *rest)))
-
-    writer = df.writeStream.foreachBatch(each).option("checkpointLocation", str(folder / "checkpoint"))
-    writer.outputMode(mode).trigger(availableNow=True).start().awaitTermination()
+    given, _ = run(df, folder / "checkpoint", mode=mode)
+    found = [(batch, (*window, *rest)) for batch, rows in given.items() for window, *rest in rows]
     return sorted(found, key=repr)
 
 
@@ -114,7 +101,7 @@ def assert_same(got: list[tuple[int, tuple[Any, ...]]], wanted: list[tuple[int, 
                 assert a == pytest.approx(b, rel=1e-9, abs=1e-9)
 
 
-def exact_aggregates() -> dict[str, Any]:
+def exact_aggregates() -> dict[str, Measure]:
     return {
         "n": sk.count(),
         "some": sk.count("s"),
@@ -130,7 +117,7 @@ def exact_aggregates() -> dict[str, Any]:
     }
 
 
-def sparks_own() -> list[Any]:
+def sparks_own() -> list[Column]:
     return [
         F.count(F.lit(1)).alias("n"),
         F.count("s").alias("some"),
@@ -146,13 +133,20 @@ def sparks_own() -> list[Any]:
     ]
 
 
-def windowed(df: DataFrame, strategy: str, size: str, slide: str | None, **more: str) -> WindowedStream:
-    return sk.keyed(df, *KEYS, workers=3, strategy=strategy).window("ts", size, slide, watermark="10 seconds", **more)
+def keyed(df: DataFrame, split: str) -> KeyedStream:
+    return sk.keyed(df, *KEYS, split=split, workers=None if split in ("local", "spark") else 3)
+
+
+def windowed(df: DataFrame, split: str, size: str, slide: str | None) -> KeyedWindows:
+    return keyed(df, split).window("ts", size, slide, watermark="10 seconds")
+
+
+def grouped(df: DataFrame, size: str, slide: str | None) -> DataFrame:
+    return df.groupBy(F.window("ts", size, slide), "`user id`", "`shop.no`").agg(*sparks_own())
 
 
 def own(df: DataFrame, size: str, slide: str | None) -> DataFrame:
-    watched = df.withWatermark("ts", "10 seconds")
-    return watched.groupBy(F.window("ts", size, slide), "`user id`", "`shop.no`").agg(*sparks_own())
+    return grouped(df.withWatermark("ts", "10 seconds"), size, slide)
 
 
 @pytest.fixture
@@ -160,26 +154,88 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     return lambda: tmp_path_factory.mktemp("stream")
 
 
-@pytest.mark.parametrize("strategy", ["local", "dalton"])
+@pytest.mark.parametrize("split", ["local", "dalton"])
 @settings(max_examples=1, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), size=st.sampled_from([("60 seconds", "10 seconds"), ("1 minute", "25 seconds")]))
 def test_a_stream_gives_sparks_own_rows(
-    spark: SparkSession, fresh: Callable[[], Path], strategy: str, seed: int, size: tuple[str, str]
+    spark: SparkSession, fresh: Callable[[], Path], split: str, seed: int, size: tuple[str, str]
 ) -> None:
     tables, folder = rows_of(random.Random(seed), 6, 60), fresh()
-    df = stream_of(spark, tables, folder / "in")
+    df = stream_of(spark, folder / "in", tables)
     theirs = own(df, *size)
-    mine = windowed(df, strategy, *size).agg(**exact_aggregates())
+    mine = windowed(df, split, *size).agg(**exact_aggregates())
     assert shape(mine) == shape(theirs)
     assert_same(results(mine, folder / "mine"), results(theirs, folder / "theirs"))
 
 
-def test_update_mode_gives_sparks_own_rows(spark: SparkSession, fresh: Callable[[], Path]) -> None:
+def plain_aggregates() -> dict[str, Measure]:
+    return {name: measure for name, measure in exact_aggregates().items() if name in PLAIN}
+
+
+def plain(df: DataFrame) -> DataFrame:
+    return df.select("window", "`user id`", "`shop.no`", *PLAIN)
+
+
+@pytest.mark.parametrize(("split", "kind"), [("local", "timestamp"), ("dalton", "timestamp_ntz")])
+def test_times_with_and_without_a_zone_give_sparks_own_rows(
+    spark: SparkSession, fresh: Callable[[], Path], split: str, kind: str
+) -> None:
+    folder = fresh()
+    watched = stream_of(spark, folder / "in", rows_of(random.Random(11), 4, 60)).withWatermark("ts", "10 seconds")
+    # Spark makes no watermark of times without a zone, but knows by the metadata of the column that it has one.
+    metadata = watched.schema["ts"].metadata
+    df = watched.withColumn("ts", F.col("ts").cast(kind).alias("ts", metadata=metadata))
+    theirs = plain(grouped(df, "40 seconds", "15 seconds"))
+    mine = keyed(df, split).window("ts", "40 seconds", "15 seconds").agg(**plain_aggregates())
+    assert shape(mine)[0] == ("window", f"struct<start:{kind},end:{kind}>")
+    assert shape(mine) == shape(theirs)
+    wanted = results(theirs, folder / "theirs")
+    assert len(wanted) > 20
+    assert_same(results(mine, folder / "mine"), wanted)
+
+
+def test_times_without_a_zone_do_not_depend_on_that_of_the_session(
+    spark: SparkSession, fresh: Callable[[], Path]
+) -> None:
+    folder, schema = fresh(), SCHEMA.set(0, pa.field("ts", pa.timestamp("us")))
+    tables = [table.cast(schema) for table in rows_of(random.Random(12), 3, 60)]
+    with session_in(spark, "America/New_York"):
+        df = stream_of(spark, folder / "in", tables)
+        theirs = plain(grouped(df, "40 seconds", "15 seconds"))
+        mine = keyed(df, "hash").window("ts", "40 seconds", "15 seconds").changes(**plain_aggregates())
+        assert shape(mine) == shape(theirs)
+        found = results(mine, folder / "mine", "update")
+        assert_same(found, results(theirs, folder / "theirs", "update"))
+    times = [row["ts"] for table in tables for row in table.to_pylist() if row["ts"] is not None]
+    assert min(times) < min(end for _, (_start, end, *_rest) in found) <= min(times) + timedelta(seconds=15)
+
+
+@contextmanager
+def session_in(spark: SparkSession, zone: str) -> Iterator[None]:
+    """Another time zone than other tests have."""
+    spark.conf.set("spark.sql.session.timeZone", zone)
+    try:
+        yield
+    finally:
+        spark.conf.set("spark.sql.session.timeZone", "UTC")
+
+
+def test_the_windows_that_changed_are_sparks_own_in_update_mode(spark: SparkSession, fresh: Callable[[], Path]) -> None:
     tables, folder = rows_of(random.Random(7), 6, 60), fresh()
-    df = stream_of(spark, tables, folder / "in")
+    df = stream_of(spark, folder / "in", tables)
     theirs = own(df, "40 seconds", "10 seconds")
-    mine = windowed(df, "hash", "40 seconds", "10 seconds", output="update").agg(**exact_aggregates())
+    mine = windowed(df, "hash", "40 seconds", "10 seconds").changes(**exact_aggregates())
     assert_same(results(mine, folder / "mine", "update"), results(theirs, folder / "theirs", "update"))
+
+
+@pytest.mark.parametrize("split", ["local", "dalton"])
+def test_windows_have_their_slide_with_them(spark: SparkSession, fresh: Callable[[], Path], split: str) -> None:
+    tables = rows_of(random.Random(3), 1, 20)
+    windows = windowed(stream_of(spark, fresh() / "in", tables), split, "1 minute", "15 seconds")
+    still = keyed(batch_of(spark, tables), split).window("ts", "1 minute", "15 seconds")
+    packed, plain = {"most": sk.max("when")}, {"n": sk.count()}
+    for result in (windows.agg(**plain), windows.agg(**packed), windows.changes(**plain), still.agg(**plain)):
+        assert result.schema["window"].metadata == {SLIDE: 15_000_000}
 
 
 def batch_of(spark: SparkSession, tables: list[pa.Table]) -> DataFrame:
@@ -190,43 +246,43 @@ def collected(df: DataFrame) -> list[tuple[int, tuple[Any, ...]]]:
     return [(0, (row[0]["start"], row[0]["end"], *row[1:])) for row in df.collect()]
 
 
-@pytest.mark.parametrize("strategy", ["auto", "local", "spark", *split.NAMES])
-def test_a_batch_gives_sparks_own_rows_by_every_strategy(spark: SparkSession, strategy: str) -> None:
-    df = batch_of(spark, rows_of(random.Random(strategy), 6, 100))
-    theirs = df.groupBy(F.window("ts", "1 minute", "15 seconds"), "`user id`", "`shop.no`").agg(*sparks_own())
-    mine = sk.keyed(df, *KEYS, workers=3, strategy=strategy).window("ts", "1 minute", "15 seconds")
+@pytest.mark.parametrize("split", ["auto", "local", "spark", *splitters.NAMES])
+def test_a_batch_gives_sparks_own_rows_by_every_split(spark: SparkSession, split: str) -> None:
+    df = batch_of(spark, rows_of(random.Random(split), 6, 100))
+    theirs = grouped(df, "1 minute", "15 seconds")
+    mine = keyed(df, split).window("ts", "1 minute", "15 seconds")
     result = mine.agg(**exact_aggregates())
     assert shape(result) == shape(theirs)
     assert_same(collected(result), collected(theirs))
 
 
-@pytest.mark.parametrize("strategy", ["auto", "local", "dalton", "prompt"])
-def test_a_batch_without_windows_has_a_row_for_each_key(spark: SparkSession, strategy: str) -> None:
+@pytest.mark.parametrize("split", ["auto", "local", "dalton", "prompt"])
+def test_a_batch_without_windows_has_a_row_for_each_key(spark: SparkSession, split: str) -> None:
     df = batch_of(spark, rows_of(random.Random(1), 4, 100))
     theirs = df.groupBy("`user id`", "`shop.no`").agg(*sparks_own())
-    mine = sk.keyed(df, *KEYS, workers=3, strategy=strategy).agg(**exact_aggregates())
+    mine = keyed(df, split).agg(**exact_aggregates())
     assert shape(mine) == shape(theirs)
     assert_same([(0, tuple(row)) for row in mine.collect()], [(0, tuple(row)) for row in theirs.collect()])
 
 
-def test_a_stream_with_its_own_watermark_and_updates_without_any(
+def test_a_stream_with_its_own_watermark_and_changes_without_any(
     spark: SparkSession, fresh: Callable[[], Path]
 ) -> None:
     tables, folder = rows_of(random.Random(9), 4, 60), fresh()
-    df = stream_of(spark, tables, folder / "in")
+    df = stream_of(spark, folder / "in", tables)
     watched = df.withWatermark("ts", "10 seconds")
-    mine = sk.keyed(watched, *KEYS, strategy="local").window("ts", "30 seconds", "10 seconds").agg(**exact_aggregates())
+    mine = sk.keyed(watched, *KEYS, split="local").window("ts", "30 seconds", "10 seconds").agg(**exact_aggregates())
     assert_same(results(mine, folder / "a"), results(own(df, "30 seconds", "10 seconds"), folder / "b"))
-    windows = sk.keyed(df, *KEYS, strategy="local").window("ts", "30 seconds", "10 seconds", output="update")
-    theirs = df.groupBy(F.window("ts", "30 seconds", "10 seconds"), "`user id`", "`shop.no`").agg(*sparks_own())
-    endless = windows.agg(**exact_aggregates())
+    windows = sk.keyed(df, *KEYS, split="local").window("ts", "30 seconds", "10 seconds")
+    theirs = grouped(df, "30 seconds", "10 seconds")
+    endless = windows.changes(**exact_aggregates())
     assert_same(results(endless, folder / "c", "update"), results(theirs, folder / "d", "update"))
 
 
 def test_the_other_aggregates_in_a_stream(spark: SparkSession, fresh: Callable[[], Path]) -> None:
     tables, folder = rows_of(random.Random(5), 4, 200), fresh()
-    df = stream_of(spark, tables, folder / "in").where("ts is not null")
-    windows = sk.keyed(df, "shop.no", workers=3, strategy="dalton").window("ts", "2 minutes", "1 minute", "1000 days")
+    df = stream_of(spark, folder / "in", tables).where("ts is not null")
+    windows = sk.keyed(df, "shop.no", workers=3, split="dalton").window("ts", "2 minutes", "1 minute", "1000 days")
     mine = windows.agg(
         first=sk.first("s"),
         last=sk.last("i", ignore_nulls=True),
@@ -238,7 +294,7 @@ def test_the_other_aggregates_in_a_stream(spark: SparkSession, fresh: Callable[[
     )
     rows = pa.concat_tables(tables).to_pylist()
     closing = pa.Table.from_pylist([{"ts": START + timedelta(days=3000), "shop.no": 9}], schema=SCHEMA)
-    pq.write_table(closing, folder / "in" / "zzz.parquet")
+    write_files(folder / "in", [closing], first=len(tables))
     found = results(mine, folder / "mine")
     assert len(found) > 10
     for _, (start, end, shop, first, last, users, middle, words, values, mean) in found:
@@ -273,16 +329,11 @@ class WeightedMean(sk.Aggregate):
 
 def test_a_checkpoint_of_another_query_or_session_is_refused(spark: SparkSession, fresh: Callable[[], Path]) -> None:
     folder = fresh()
-    df = stream_of(spark, rows_of(random.Random(2), 2, 20), folder / "in")
+    df = stream_of(spark, folder / "in", rows_of(random.Random(2), 2, 20))
     windows = windowed(df, "local", "1 minute", "10 seconds")
     results(windows.agg(n=sk.sum("x")), folder)
-    pq.write_table(rows_of(random.Random(3), 1, 20)[0], folder / "in" / "more.parquet")
+    write_files(folder / "in", rows_of(random.Random(3), 1, 20), first=2)
     with pytest.raises(StreamingQueryException, match="the checkpoint is of another query"):
         results(windows.agg(n=sk.mean("x")), folder)
-    spark.conf.set("spark.sql.shuffle.partitions", "3")
-    try:
-        changed = windowed(df, "local", "1 minute", "10 seconds").agg(n=sk.sum("x"))
-        with pytest.raises(StreamingQueryException, match="to what it was then"):
-            results(changed, folder)
-    finally:
-        spark.conf.set("spark.sql.shuffle.partitions", "2")
+    with partitions(spark, 3), pytest.raises(StreamingQueryException, match="to what it was then"):
+        results(windowed(df, "local", "1 minute", "10 seconds").agg(n=sk.sum("x")), folder)

@@ -81,8 +81,8 @@ def check_schema(schema: str | T.StructType, taken: Sequence[str]) -> T.StructTy
     return result
 
 
-def check_processor(df: DataFrame, keys: Sequence[str], processor: Any) -> T.StructType:
-    """The fields that a processor keeps of a key."""
+def check_processor(df: DataFrame, keys: Sequence[str], processor: Any, schema: T.StructType) -> T.StructType:
+    """The fields that a processor keeps of a key; `schema` has the columns that it gives."""
     if not isinstance(processor, Processor):
         raise SkewlessError(f"{processor!r} is no processor; subclass sk.Processor and give an instance of it")
     declared = getattr(processor, "state", None)
@@ -104,5 +104,9 @@ def check_processor(df: DataFrame, keys: Sequence[str], processor: Any) -> T.Str
         raise SkewlessError(
             f"the rows have a column {GROUP!r}, which numbers the keys in what process_slot is given; rename it first: "
             f'df.withColumnRenamed("{GROUP}", "...")'
+        )
+    if GROUP in schema.names:
+        raise SkewlessError(
+            f"the schema has a column {GROUP!r}, which numbers the keys in what process_slot gives; rename the column"
         )
     return fields

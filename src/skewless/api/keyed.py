@@ -311,7 +311,8 @@ class KeyedStream:
     ) -> Processing:
         self.refuse_words("split", call="process(...)", why="keeps keys whole, as their state does not merge")
         df, order = self.df, (order,) if isinstance(order, str) else tuple(order)
-        fields = check_processor(df, self.keys, processor)
+        given = check_schema(schema, self.keys)
+        fields = check_processor(df, self.keys, processor, given)
         for each in (*order, *([time] if time else [])):
             column(df, each)
         if time is not None:
@@ -326,7 +327,7 @@ class KeyedStream:
                 f"ttl is {processor.ttl!r}, and keys age by the watermark, of which there is none: "
                 'name time= and watermark=, such as process(..., time="ts", watermark="10 seconds")'
             )
-        return Processing(df, self.keys, processor, fields, check_schema(schema, self.keys), order, time)
+        return Processing(df, self.keys, processor, fields, given, order, time)
 
     def _splitter(self) -> Splitter:
         """A splitter that nobody else has."""

@@ -152,7 +152,7 @@ class Versions(Folder):
     def _loaded(self, number: int, turn: Turn | None) -> tuple[int, str | None, Any]:
         if turn is None:
             return self.load(number)
-        found = _once(self, number, turn.batch)
+        found = _once(self, number, turn.batch, turn.run)
         if found[1] not in (None, turn.query):
             raise self.other_query(found[1], turn.query)
         return found
@@ -183,5 +183,5 @@ def _file(number: int) -> str:
 
 
 @functools.lru_cache(maxsize=32)
-def _once(folder: Versions, number: int, _batch: int) -> tuple[int, str | None, Any]:
+def _once(folder: Versions, number: int, _batch: int, _run: str) -> tuple[int, str | None, Any]:
     return folder.load(number)

@@ -17,8 +17,11 @@ class Turn:
         The number of the micro-batch; 0 for a batch DataFrame.
     query
         The id of the query; empty for a batch DataFrame.
+    run
+        The id of the query's run, which every restart changes; empty for a batch DataFrame.
     """
 
     worker: int
     batch: int = 0
     query: str = ""
+    run: str = ""

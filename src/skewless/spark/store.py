@@ -71,5 +71,6 @@ def this_turn() -> Turn:
     context = TaskContext.get()
     if context is None:
         return Turn(0)
-    batch, query = (context.getLocalProperty(name) for name in ("streaming.sql.batchId", "sql.streaming.queryId"))
-    return Turn(context.partitionId(), int(batch or 0), query or "")
+    names = ("streaming.sql.batchId", "sql.streaming.queryId", "spark.jobGroup.id")  # the last is the run's id
+    batch, query, run = (context.getLocalProperty(name) for name in names)
+    return Turn(context.partitionId(), int(batch or 0), query or "", run or "")

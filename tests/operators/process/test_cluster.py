@@ -17,7 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from skewless.control.placements import Placements
-from skewless.control.version import Version
+from skewless.control.version import Version, digest
 from skewless.core import blob
 from skewless.core.errors import SkewlessError
 from skewless.core.hashing import xxhash64
@@ -390,6 +390,13 @@ def test_state_that_was_given_for_another_placement_is_not_taken(moving: Cluster
         moving.folder.give(placement, Turn(0, 1, QUERY), names, data)
         refused(moving, rf"{SLOTS} at {tmp_path}/moves/1/0-1\.arrow was given for another placement; restore")
     moving.folder.give(AFTER, Turn(0, 1, QUERY), slots, data)
+    taken(moving)
+
+
+def test_the_control_of_another_query_is_refused(moving: Cluster, tmp_path: Path) -> None:
+    moving.folder.write_control(IN_FORCE, "another")
+    version = Version(1, query=digest("another"))
+    refused(moving, rf"the folder {tmp_path} belongs to query another, and this is query {QUERY}: build", version)
     taken(moving)
 
 

@@ -20,7 +20,7 @@ from skewless.chop.ring import PaneAssignment, PaneRing
 from skewless.control.batch_sizes import BatchSizes
 from skewless.control.loop import Chosen, Observed
 from skewless.control.tuning import Tuning
-from skewless.control.version import Version
+from skewless.control.version import Version, digest
 from skewless.core.store import MemoryStore, Store
 from skewless.core.turn import Turn
 from skewless.core.windows import BEFORE_ALL, END, Windows
@@ -399,3 +399,12 @@ def test_another_folder_is_refused(folder: BatchSizes, tmp_path: Path) -> None:
     other.write_sizes(0, folder.sizes(0), 0, None)
     with pytest.raises(SkewlessError, match="does not belong to this checkpoint"):
         adaptive(ADAPTED, other, Turn(0, 1, "q"), store, Version(0).code, [], 0)
+
+
+def test_the_control_of_another_query_is_refused(folder: BatchSizes) -> None:
+    store = MemoryStore()
+    folder.write_control(Version(0), "another")
+    code = Version(0, query=digest("another")).code
+    with pytest.raises(SkewlessError, match="belongs to query another, and this is query q: build the result anew"):
+        adaptive(ADAPTED, folder, Turn(0, 0, "q"), store, code, [table([(100, 1, 1)])], 0)
+    assert store.blobs == {}

@@ -1,0 +1,100 @@
+"""The contracts of the house that a linter of imports does not see."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+from pyspark import cloudpickle
+from pyspark.sql import types as T
+
+from skewless import aggregate
+from skewless.core.windows import Windows
+from skewless.operators.panes.combine import Combine
+from skewless.operators.panes.layout import Layout
+from skewless.operators.panes.worker import PanesWorker
+from skewless.spark.result import Result
+from skewless.spark.stage import Run, RunAll, Send
+
+SOURCE = Path(__file__).parents[1] / "src" / "skewless"
+
+
+def modules() -> Iterator[tuple[str, ast.Module]]:
+    for path in sorted(SOURCE.rglob("*.py")):
+        yield str(path.relative_to(SOURCE)), ast.parse(path.read_text())
+
+
+def subclassing(name: str) -> list[str]:
+    """The files with a class that has a base of this name."""
+    return [
+        path
+        for path, tree in modules()
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ClassDef) and any(ast.unparse(base).split(".")[-1] == name for base in node.bases)
+    ]
+
+
+def importing(name: str) -> set[str]:
+    """The files that import a module of this name, or from it."""
+    found = set()
+    for path, tree in modules():
+        for node in ast.walk(tree):
+            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
+            found |= {path} if any(f"{each}.".startswith(f"{name}.") for each in names) else set()
+    return found
+
+
+def test_one_file_runs_workers_in_spark_and_one_listens_to_queries() -> None:
+    assert subclassing("StatefulProcessor") == ["spark/stage.py"]
+    assert subclassing("StreamingQueryListener") == ["spark/listen.py"]
+
+
+def test_durable_files_are_written_in_one_place() -> None:
+    assert importing("pyarrow.fs") == {"control/folder.py"}
+
+
+def test_spark_is_known_in_few_places() -> None:
+    homes = {path.split("/")[0] for path in importing("pyspark")}
+    assert homes <= {"spark", "api", "job", "demo"}
+
+
+def test_nothing_in_the_package_knows_the_benchmarks() -> None:
+    assert importing("benchmarks") == set()
+
+
+def local_functions() -> list[object]:
+    """What Spark's Python processes are handed for windows that are combined where rows lie."""
+    measures = [aggregate.count(), aggregate.sum("v")]
+    kernels = (measures[0].bind([]), measures[1].bind([pa.int64()]))
+    layout = Layout(Windows(10, 5), (pa.int64(),), kernels, marks=tuple(measure.mark for measure in measures))
+    long = T.LongType()
+    values = (T.StructField("n", long), T.StructField("s", long))
+    result = Result((T.StructField("k", long),), values, layout.windows, T.TimestampType())
+    make = partial(PanesWorker, layout)
+    return [
+        Send(Combine(layout, ((), (3,))), (0, 1)),
+        Run(make, result, (0, 1), timed=True),
+        RunAll(make, result, (0, 1)),
+    ]
+
+
+@pytest.mark.parametrize("unwanted", ["numba", "skewless.place", "skewless.chop", "skewless.split", "skewless.control"])
+def test_what_runs_where_rows_lie_loads_little(tmp_path: Path, unwanted: str) -> None:
+    file = tmp_path / "functions"
+    file.write_bytes(cloudpickle.dumps(local_functions()))
+    code = f"""
+import pickle, sys
+pickle.loads(open({str(file)!r}, "rb").read())
+loaded = [name for name in sys.modules if (name + ".").startswith({unwanted + "."!r})]
+assert "skewless.operators.panes.worker" in sys.modules
+sys.exit(f"it loads {{loaded}}" if loaded else 0)
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
