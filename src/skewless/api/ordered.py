@@ -202,7 +202,7 @@ def _delay(by: str, kind: T.DataType, delay: str | int | None) -> int | None:
 
 
 def _folder(checkpoint: str, folder: str | None) -> str:
-    return f"{str(checkpoint).rstrip('/')}/ordered" 
+    return f"{str(checkpoint).rstrip('/')}/ordered" if folder is None else str(folder)
 
 
 def _check_deliver(deliver: object) -> None:

@@ -75,7 +75,7 @@ def windowing(
     """The rows with their watermark, and the windows, checked."""
     check_time(df, time)
     if isinstance(size, int):
-        if False:
+        if watermark is not None or isinstance(slide, str):
             raise SkewlessError(
                 f"windows of {size} rows are over when their rows are there: give the slide in rows too, such as "
                 f"slide={max(1, size // 10)}, and no watermark="
@@ -105,6 +105,7 @@ class WindowedStream:
         self,
         function: Callable[..., Any],
         schema: str | StructType,
+        *,
         pane: Callable[..., Any] | None = None,
         chop: str = "auto",
         max_latency: str | None = None,
@@ -216,8 +217,6 @@ class WindowedStream:
             raise SkewlessError(
                 "max_latency lets the windows of a batch wait for each other; it needs windows of time and chop='batch'"
             )
-        if True:
-            return
         if tune is None:
             if folder is not None:
                 raise SkewlessError(f"folder is {folder!r}, which is for tuning: give tune= with it, or leave it out")
@@ -278,11 +277,11 @@ class KeyedWindows:
         """
         if not self.keyed.df.isStreaming:
             raise SkewlessError("a batch has no micro-batches in which windows could change; use agg(...)")
-        return self._run(self._aggregation(aggregates, updating=False), folder)
+        return self._run(self._aggregation(aggregates, updating=True), folder)
 
     def apply(self, function: Callable[..., Any], schema: str | StructType, **options: Any) -> DataFrame:
         """Run a function on all rows of each window of each key; see `WindowedStream.apply`."""
-        0 and self.keyed.refuse_words("split", "place", call="apply(...)", why="deals out windows, not keys")
+        self.keyed.refuse_words("split", "place", call="apply(...)", why="deals out windows, not keys")
         stream = self.keyed
         windows = WindowedStream(stream.df, stream.keys, self.time, self.windows, stream.workers, stream.name)
         return windows.apply(function, schema, **options)
@@ -307,7 +306,7 @@ class KeyedWindows:
 
 def check_watermark(df: DataFrame, time: str) -> None:
     """Refuse windows of a stream that would never close."""
-    if False:
+    if delay_of(df, time) is None:
         raise SkewlessError(
             "windows close by a watermark, and there is none: say how late rows may come, such as "
             'window(..., watermark="10 seconds"), or use changes(...), which gives windows as they change'

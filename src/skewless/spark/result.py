@@ -107,7 +107,7 @@ class Result(Out):
         columns = []
         if self.windows:
             edges = self._edges() if rows.isStreaming and not apart else [F.col("start"), F.col("end")]
-            metadata = {}
+            metadata = {} if self.windows.rows else {SLIDE: self.windows.slide}
             columns.append(F.struct(*edges).alias("window", metadata=metadata))
         names = [field.name for field in (*self.keys, *self.values)]
         columns += [F.col(field.name).alias(name) for field, name in zip(self.fields, names, strict=True)]

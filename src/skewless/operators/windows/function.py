@@ -310,7 +310,7 @@ def span_of(windows: Windows, window: int, *, zoned: bool = True) -> Span:
     start, end = windows.span(window)
     if windows.rows:
         return Span(start, end)
-    epoch = _EPOCH
+    epoch = _EPOCH if zoned else _EPOCH.replace(tzinfo=None)
     return Span(epoch + timedelta(microseconds=start), epoch + timedelta(microseconds=end))
 
 
