@@ -22,12 +22,11 @@ from skewless.api.checks import (
     check_workers,
     new_identity,
 )
-from skewless.api.windowed import KeyedWindows, windowing
+from skewless.api.windowed import KeyedWindows, windowing, with_watermark
 from skewless.control.loop import Chosen, LoadLoop
 from skewless.control.placements import OnePlacement, Placements
 from skewless.control.placing import Placing, placed
 from skewless.core.errors import SkewlessError
-from skewless.core.interval import microseconds
 from skewless.operators.process import Processor
 from skewless.place import Placer, Rule
 from skewless.spark.aggregate import Aggregation
@@ -317,9 +316,7 @@ class KeyedStream:
             column(df, each)
         if time is not None:
             check_time(df, time)
-            if watermark is not None and df.isStreaming:
-                microseconds(watermark, zero=True)
-                df = df.withWatermark(time, watermark)
+            df = df if watermark is None else with_watermark(df, time, watermark)
         elif watermark is not None:
             raise SkewlessError("a watermark is of a column of event time: name it with time=")
         if processor.ttl is not None and df.isStreaming and (time is None or delay_of(df, time) is None):

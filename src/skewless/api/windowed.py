@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
-from pyspark.sql.types import StructType
+from pyspark.sql.types import StructType, TimestampNTZType
 
 from skewless.aggregate import Measure
 from skewless.api.checks import (
@@ -74,6 +74,9 @@ def windowing(
 ) -> tuple[DataFrame, Windows]:
     """The rows with their watermark, and the windows, checked."""
     check_time(df, time)
+    for name, length in (("size", size), ("slide", slide)):
+        if isinstance(length, bool):
+            raise SkewlessError(f"{name} is {length}; give Spark's words, such as '1 minute', or a number of rows")
     if isinstance(size, int):
         if watermark is not None or isinstance(slide, str):
             raise SkewlessError(
@@ -84,10 +87,7 @@ def windowing(
     if isinstance(slide, int):
         raise SkewlessError(f"size is {size!r} and slide {slide}; give both in Spark's words, or both in rows")
     windows = Windows.of(size, slide)
-    if watermark is not None:
-        microseconds(watermark, zero=True)  # to refuse it in our words
-        df = df.withWatermark(time, watermark) if df.isStreaming else df
-    return df, windows
+    return (df if watermark is None else with_watermark(df, time, watermark)), windows
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,7 +229,7 @@ class WindowedStream:
         if self.df.isStreaming and folder is None:
             raise SkewlessError(
                 f"tune is {tune!r}, and what is learned needs a folder: apply(..., folder='/data/sizes'), beside "
-                " the checkpoint and kept with it"
+                "the checkpoint and kept with it"
             )
 
 
@@ -302,6 +302,19 @@ class KeyedWindows:
             return F.window(column(aggregation.df, self.time), *self.words)  # type: ignore[arg-type]  # of time
 
         return self.keyed.aggregate(aggregation, folder, window)
+
+
+def with_watermark(df: DataFrame, time: str, watermark: str) -> DataFrame:
+    """The rows of a stream with their watermark; a batch needs none."""
+    microseconds(watermark, zero=True)  # to refuse it in our words
+    if not df.isStreaming:
+        return df
+    if isinstance(df.schema[time].dataType, TimestampNTZType):
+        raise SkewlessError(
+            f"the time column {time!r} has no time zone, and Spark has no watermark for such; cast it first: "
+            f'df.withColumn("{time}", F.col("{time}").cast("timestamp"))'
+        )
+    return df.withWatermark(time, watermark)
 
 
 def check_watermark(df: DataFrame, time: str) -> None:
