@@ -230,6 +230,8 @@ def test_bad_windows_and_aggregates_are_refused_with_a_remedy(spark: SparkSessio
         windows.agg(n=sk.sum("price"))
     with pytest.raises(sk.SkewlessError, match="what to aggregate"):
         windows.agg()
+    with pytest.raises(sk.SkewlessError, match=r"folder= names the stream's folder, so that no column"):
+        windows.agg(n=sk.count(), folder=sk.count())  # type: ignore[arg-type]
     with pytest.raises(sk.SkewlessError, match="n=3 is not an aggregate"):
         windows.agg(n=3)  # type: ignore[arg-type]
     with pytest.raises(sk.SkewlessError, match="has a column 'window' already"):

@@ -60,7 +60,7 @@ def check_time(df: DataFrame, time: str) -> None:
 def check_measures(df: DataFrame, aggregates: Mapping[str, Measure], taken: Sequence[str]) -> dict[str, Measure]:
     """Aggregates by name; `taken` are the names that the result has already."""
     if not aggregates:
-        raise SkewlessError("what to aggregate? Name at least one, such as agg(n=sk.count())")
+        raise SkewlessError("what to aggregate? Name at least one, such as agg(n=sk.count()); folder= is not one")
     for name, measure in aggregates.items():
         if not isinstance(measure, Measure):
             raise SkewlessError(f"{name}={measure!r} is not an aggregate; write one such as {name}=sk.sum('column')")

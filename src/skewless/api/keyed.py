@@ -253,6 +253,11 @@ class KeyedStream:
         self, aggregation: Aggregation, folder: str | None, window: Callable[[], Column] | None = None
     ) -> DataFrame:
         """Run an aggregation by the strategy asked for, or the best; `window` makes the window of Spark's own."""
+        if folder is not None and not isinstance(folder, str):
+            raise SkewlessError(
+                f"folder is {folder!r}, and folder= names the stream's folder, so that no column of the result can be "
+                "called so; give the aggregate another name"
+            )
         measured = natives(aggregation.df, aggregation.measures)
         chosen, stream = self._choose(aggregation, measured is not None), new_identity()
         df = aggregation.df

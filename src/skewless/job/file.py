@@ -199,8 +199,8 @@ def _aggregates(section: Section, key: Key, known: tuple[str, ...] | None) -> di
     calls = {}
     for name in section.values:
         text = section.need(name, str, '"count"')
-        if name in (*key.columns, "window"):
-            taken = "the window" if name == "window" else "a key column"
+        if name in (*key.columns, "window", "folder"):
+            taken = {"window": "the window", "folder": "the folder of policies"}.get(name, "a key column")
             raise section.error(name, f"{text}, but {name} is already the name of {taken}; choose another")
         try:
             calls[name] = expression.parse(text)
