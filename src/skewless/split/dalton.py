@@ -16,9 +16,9 @@ from skewless.sketch.switch import CountState
 from skewless.split.argmax import new_tree, tree_best, tree_fill, tree_get, tree_set, tree_values
 from skewless.split.base import QUANTA, check_share
 from skewless.split.held import HEAD, HOLDER, LOAD, TOTAL, WindowState, window_clear, window_fragment, window_slide
-from skewless.split.hot import COUNT, FULL, MISSING, THRESHOLD, HotState, hot_observe, hot_peak
-from skewless.split.hot_splitter import HeldSplitter
-from skewless.split.sliding import SEEN, slide_end
+from skewless.split.hot import COUNT, FULL, MISSING, RELEASED, RELEASED_ROW, THRESHOLD, HotState, hot_observe, hot_peak
+from skewless.split.hot_splitter import HeldSplitter, held_next_slide
+from skewless.split.sliding import LENGTH, SEEN, slide_end
 from skewless.split.two_choices import candidate
 
 INITIAL = -2.0  # below any reward, so that a worker is tried again only where exploring has shown it to be better
@@ -146,12 +146,11 @@ class Dalton(HeldSplitter):
         return int(_route(self.bandit, self.hot.state, self.hot.counts.state, self.window, keys, weights, out))
 
     def _end_slide(self) -> None:
-        super()._end_slide()
-        self.bandit.home[self.hot.released] = MISSING
+        _next_slide(self.bandit, self.hot.state, self.hot.counts.state, self.window)
 
     def _begin_batch(self, seen: Counts) -> None:
         super()._begin_batch(seen)
-        self.bandit.home[self.hot.released] = MISSING
+        _close_rows(self.bandit, self.hot.state)
         self._tail = seen.tail_loads(self.workers)
 
     def _assign_batch(self, keys: Int64Array, weights: Int64Array) -> Int32Array:
@@ -203,18 +202,39 @@ def _route(
     weights: Int64Array,
     out: Int32Array,
 ) -> Int:
-    """Algorithm 1 for each tuple to the end of the slide, or until there may be no room for the next."""
+    """Route slide by slide until all is done or the next tuple may have no room; return how many were routed."""
+    if bandit.meta[DRAWN] == 0:  # the first exploration is drawn like any other
+        bandit.meta[WAIT] = gap(draw(bandit.meta[RANDOM_SEED], 0), bandit.numbers[GAP_SCALE])
+        bandit.meta[DRAWN] = 1
+    done = 0
+    while True:
+        # The loop over tuples is a function of its own so that the compiler keeps the registers for it.
+        done = _route_slide(bandit, hot, counts, window, keys, weights, out, done)
+        if done == keys.shape[0] or hot.meta[SEEN] != hot.meta[LENGTH]:
+            return done
+        _next_slide(bandit, hot, counts, window)
+
+
+@lean_kernel
+def _route_slide(
+    bandit: Bandit,
+    hot: HotState,
+    counts: CountState,
+    window: WindowState,
+    keys: Int64Array,
+    weights: Int64Array,
+    out: Int32Array,
+    start: Int,
+) -> Int:
+    """Algorithm 1 for each tuple from `start` to the end of the slide, or until there may be no room for the next."""
     tree, home, numbers, meta = bandit
-    if meta[DRAWN] == 0:  # the first exploration is drawn like any other
-        meta[WAIT] = gap(draw(meta[RANDOM_SEED], 0), numbers[GAP_SCALE])
-        meta[DRAWN] = 1
     workers, head = meta[WORKERS], window.meta[HEAD]
     gamma, p1, p2 = numbers[GAMMA], numbers[P1], numbers[P2]
     share = 1.0 / workers
     total, wait = window.meta[TOTAL], meta[WAIT]
     step = np.int64(weights.shape[0] > 1)
-    end = slide_end(hot.meta, keys.shape[0])
-    for i in range(end):
+    end = start + slide_end(hot.meta, keys.shape[0] - start)
+    for i in range(start, end):
         key, weight = keys[i], weights[i * step]
         row = hot_observe(hot, counts, key, weight)
         if row == FULL:
@@ -250,7 +270,7 @@ def _route(
         tree_set(tree, row, arm, q + gamma * (r - q))
         out[i] = worker
     window.meta[TOTAL], meta[WAIT] = total, wait
-    hot.meta[SEEN] += end
+    hot.meta[SEEN] += end - start
     return end
 
 
@@ -286,3 +306,16 @@ def _open_row(bandit: Bandit, row: Int, key: Int) -> None:
     workers = bandit.meta[WORKERS]
     bandit.home[row] = candidate(key, 0, workers)
     tree_fill(bandit.tree, row, workers, INITIAL)
+
+
+@lean_kernel
+def _next_slide(bandit: Bandit, hot: HotState, counts: CountState, window: WindowState) -> None:
+    held_next_slide(hot, counts, window, bandit.numbers[HOT_AT])
+    _close_rows(bandit, hot)
+
+
+@lean_kernel
+def _close_rows(bandit: Bandit, hot: HotState) -> None:
+    """Forget what was learned in the rows that were released at the end of the last window."""
+    for j in range(hot.meta[RELEASED]):
+        bandit.home[hot.rows[j, RELEASED_ROW]] = MISSING

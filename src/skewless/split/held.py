@@ -110,11 +110,15 @@ def _expire(held: Int32Array, fragments: Int64Array, row: Int, word: Int, bits: 
                 held[row, PLACE, moved] = held[row, PLACE, worker]
 
 
-def window_release(window: WindowState, rows: Int | Int64Array | slice) -> None:
-    """Forget the fragments of the keys in these rows, which are no longer hot."""
-    window.bits[:, rows] = 0
-    window.held[rows, SLIDES_OF] = 0
-    window.fragments[rows] = 0
+@inner
+def window_release(window: WindowState, row: Int) -> None:
+    """Forget the fragments of the key in `row`, which is no longer hot."""
+    window.fragments[row] = 0
+    for worker in range(window.held.shape[2]):
+        window.held[row, SLIDES_OF, worker] = 0
+    for slide in range(window.bits.shape[0]):
+        for word in range(window.bits.shape[2]):
+            window.bits[slide, row, word] = 0
 
 
 def window_clear(window: WindowState, load: Int64Array) -> None:
@@ -122,4 +126,6 @@ def window_clear(window: WindowState, load: Int64Array) -> None:
     window.loads[:] = 0
     window.loads[LOAD] = load  # it belongs to the current slide and leaves the window with it
     window.meta[TOTAL] = load.sum()
-    window_release(window, slice(None))
+    window.bits[:] = 0
+    window.held[:, SLIDES_OF] = 0
+    window.fragments[:] = 0

@@ -118,12 +118,6 @@ class HotKeys:
         keys: Int64Array = rows[rows[:, UNTIL] != MISSING, KEY]
         return keys
 
-    @property
-    def released(self) -> Int64Array:
-        """The rows that were released at the end of the last statistics window."""
-        rows: Int64Array = self.state.rows[: self.state.meta[RELEASED], RELEASED_ROW]
-        return rows
-
     def rows(self, keys: Int64Array) -> Int64Array:
         """The row of each of `keys`, MISSING if the key is not hot."""
         out = np.empty(len(keys), dtype=np.int64)

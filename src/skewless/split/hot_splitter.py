@@ -2,13 +2,25 @@
 
 from __future__ import annotations
 
-from skewless.core.arrays import Int64Array
+from skewless.core.arrays import Float, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import lean_kernel
+from skewless.sketch.switch import CountState, counts_next_window
 from skewless.split.held import LOAD, WindowState, new_window, window_release, window_slide, with_rows
-from skewless.split.hot import LAST_COUNT, MISSING, THRESHOLD, HotKeys, HotState, hot_find, hot_promote
-from skewless.split.sliding import SlidingSplitter
+from skewless.split.hot import (
+    LAST_COUNT,
+    MISSING,
+    RELEASED,
+    RELEASED_ROW,
+    THRESHOLD,
+    HotKeys,
+    HotState,
+    hot_find,
+    hot_next_window,
+    hot_promote,
+)
+from skewless.split.sliding import LENGTH, SlidingSplitter
 
 
 class HotSplitter(SlidingSplitter):
@@ -75,14 +87,22 @@ class HeldSplitter(HotSplitter):
         return loads
 
     def _end_slide(self) -> None:
-        super()._end_slide()
-        window_release(self.window, self.hot.released)
-        window_slide(self.window)
+        held_next_slide(self.hot.state, self.hot.counts.state, self.window, self.hot.hot_at)
 
     def _make_room(self, needed: int = 1) -> None:
         super()._make_room(needed)
         if self.hot.capacity > len(self.window.fragments):
             self.window = with_rows(self.window, self.hot.capacity)
+
+
+@lean_kernel
+def held_next_slide(hot: HotState, counts: CountState, window: WindowState, hot_at: Float) -> None:
+    """End the current slide, which is full; the window forgets the keys that are no longer hot."""
+    hot_next_window(hot, hot_at, hot.meta[LENGTH], window.loads.shape[1])
+    counts_next_window(counts)
+    for j in range(hot.meta[RELEASED]):
+        window_release(window, hot.rows[j, RELEASED_ROW])
+    window_slide(window)
 
 
 @lean_kernel
