@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless.place.balance import utility as utility_by_name
-from skewless.place.penalty import NOBODY, RANKS, UTILITIES, rank, rho, rho_now, utility
+from skewless.place.penalty import NOBODY, RANKS, UTILITIES, Balance, rank, rho, rho_now, utility
 
 
 @st.composite
@@ -32,8 +32,9 @@ def test_the_penalty_of_a_change_is_that_of_the_changed_loads(
     resources = len(loads)
     highest, lowest = np.empty((resources, RANKS), np.int64), np.empty((resources, RANKS), np.int64)
     allowed, exponents = np.linspace(0.5, 1.5, resources), np.full(resources, 1 / resources)
-    rank(loads, highest, lowest)
-    found = rho(loads, highest, lowest, allowed, exponents, weights, giver, taker, 0, other)
+    balance = Balance(loads, weights, exponents, allowed, np.empty(resources), highest, lowest)
+    rank(balance)
+    found = rho(balance, giver, taker, 0, other)
 
     after = loads.copy()
     moved = weights[:, 0] - (weights[:, 1] if other != NOBODY else 0)
@@ -43,8 +44,9 @@ def test_the_penalty_of_a_change_is_that_of_the_changed_loads(
     expected = np.prod((after.max(axis=1) - after.min(axis=1)) / allowed) ** (1 / resources)
     assert found == pytest.approx(expected, abs=1e-6)
 
-    rank(after, highest, lowest)
-    assert rho_now(after, highest, lowest, allowed, exponents) == pytest.approx(expected, abs=1e-6)
+    balance = balance._replace(loads=after)
+    rank(balance)
+    assert rho_now(balance) == pytest.approx(expected, abs=1e-6)
 
 
 @given(st.floats(0, 10), st.floats(0, 10))

@@ -119,23 +119,23 @@ def test_a_sketched_window_needs_no_room_for_its_keys() -> None:
     rows = len(counts.state.table)
     counts.add(np.arange(10 * rows))
     assert len(counts.state.table) == rows
-    assert not counts_full(*counts.state)
+    assert not counts_full(counts.state)
 
 
 def test_the_kernels_count_as_the_class_does() -> None:
     counts = SwitchCounts(mode="switch", switch_at=600)
     for round_ in range(1, 3):
         for key in range(600):
-            if counts_full(*counts.state):
+            if counts_full(counts.state):
                 counts.grow()
-            assert counts_add(*counts.state, key_hash(key), key, 5) == 5 * round_
+            assert counts_add(counts.state, key_hash(key), key, 5) == 5 * round_
     assert counts.estimate(np.array([0, 599, 600])).tolist() == [10, 10, 0]
-    counts_next_window(*counts.state)
+    counts_next_window(counts.state)
     assert counts.sketching
-    assert counts_add(*counts.state, key_hash(3), 3, 7) == 7
-    counts_next_window(*counts.state)
+    assert counts_add(counts.state, key_hash(3), 3, 7) == 7
+    counts_next_window(counts.state)
     assert not counts.sketching
-    assert counts_add(*counts.state, key_hash(3), 3, 1) == 1
+    assert counts_add(counts.state, key_hash(3), 3, 1) == 1
 
 
 def test_reset_ends_the_window_early() -> None:

@@ -41,11 +41,11 @@ def send(window: WindowState, row: int, worker: int, weight: int = 1) -> None:
     """What a kernel does with a tuple of a hot key."""
     window.loads[LOAD, worker] += weight
     window.meta[TOTAL] += weight
-    window_fragment(window.bits, window.held, window.fragments, window.meta[HEAD], row, worker)
+    window_fragment(window, window.meta[HEAD], row, worker)
 
 
 def release(window: WindowState, row: int) -> None:
-    window_release(window.bits, window.held, window.fragments, row)
+    window_release(window, row)
 
 
 def holders(window: WindowState, row: int) -> list[int]:
@@ -81,7 +81,7 @@ def test_loads_and_holders_are_those_of_a_recount(steps: list[tuple], slides: in
             plain.loads[-1].append((worker, weight))
             plain.fragments[-1].add((row, worker))
         elif step == "slide":
-            window_slide(*window)
+            window_slide(window)
             plain.loads.append([])
             plain.fragments.append(set())
         elif step == "release":
@@ -105,11 +105,11 @@ def test_a_fragment_seen_in_three_slides_leaves_with_the_third() -> None:
     for _ in range(3):
         send(window, 0, 2)
         send(window, 0, 2)
-        window_slide(*window)
+        window_slide(window)
     still_there = []
     for _ in range(5):
         still_there.append(int(window.fragments[0]))
-        window_slide(*window)
+        window_slide(window)
     # Sent in slides 0, 1 and 2: slide 2 is in the window of five up to slide 6, and slide 3 is the current one.
     assert still_there == [1, 1, 1, 1, 0]
 
@@ -118,9 +118,9 @@ def test_a_fragment_in_the_highest_bit_of_a_word_expires_too() -> None:
     window = new_window(128, 2, 1)
     for worker in (63, 64, 127):
         send(window, 0, worker)
-    window_slide(*window)
+    window_slide(window)
     assert sorted(holders(window, 0)) == [63, 64, 127]
-    window_slide(*window)
+    window_slide(window)
     assert holders(window, 0) == []
 
 
@@ -128,7 +128,7 @@ def test_a_window_of_one_slide_forgets_at_every_slide() -> None:
     window = new_window(3, 1, 1)
     send(window, 0, 1, weight=7)
     assert window.loads[LOAD].tolist() == [0, 7, 0]
-    window_slide(*window)
+    window_slide(window)
     assert window.loads[LOAD].tolist() == [0, 0, 0]
     assert (window.meta[TOTAL], window.fragments[0]) == (0, 0)
 
@@ -138,15 +138,15 @@ def test_a_released_row_starts_anew_for_the_next_key() -> None:
     for worker in (0, 3):
         send(window, 0, worker)
         send(window, 1, worker)
-    window_slide(*window)
+    window_slide(window)
     release(window, 0)
     assert holders(window, 0) == []
     assert sorted(holders(window, 1)) == [0, 3]
     send(window, 0, 2)
     for _ in range(2):
-        window_slide(*window)
+        window_slide(window)
         assert holders(window, 0) == [2]  # what the row's last key had set expires without touching it
-    window_slide(*window)
+    window_slide(window)
     assert holders(window, 0) == []
 
 
@@ -165,8 +165,8 @@ def test_a_cleared_window_has_only_the_loads_it_was_given(steps: list[tuple], sl
         if step == "send":
             send(window, details[0], details[1] % 5, details[2])
         elif step == "slide":
-            window_slide(*window)
-    window_clear(*window, np.array([3, 0, 1, 0, 0]))
+            window_slide(window)
+    window_clear(window, np.array([3, 0, 1, 0, 0]))
     assert window.loads[LOAD].tolist() == [3, 0, 1, 0, 0]
     assert window.meta[TOTAL] == 4
     assert not window.fragments.any()

@@ -35,12 +35,12 @@ def hot_keys(hot_at: float = 1.0, window: int = 100, workers: int = 4) -> HotKey
 
 def promote(hot: HotKeys, key: int, count: int = 0) -> int:
     hot.make_room()
-    return int(hot_promote(*hot.state, key, count))
+    return int(hot_promote(hot.state, key, count))
 
 
 def next_window(hot: HotKeys, load: int = 100) -> list[int]:
     """End the window; the rows that were given back."""
-    hot_next_window(*hot.state, hot.hot_at, load, hot.workers)
+    hot_next_window(hot.state, hot.hot_at, load, hot.workers)
     return hot.state.rows[: hot.state.meta[RELEASED], RELEASED_ROW].tolist()
 
 
@@ -108,7 +108,7 @@ def test_a_row_that_was_given_back_is_used_again() -> None:
     assert hot.rows(np.array([7])).tolist() == [MISSING]
     assert promote(hot, 8, count=5) == row
     assert hot.keys.tolist() == [8]
-    assert hot_peak(hot.state.rows, row) == 5  # nothing is left of the key before
+    assert hot_peak(hot.state, row) == 5  # nothing is left of the key before
 
 
 def test_the_peak_is_the_larger_count_of_this_window_and_the_last() -> None:
@@ -116,9 +116,9 @@ def test_the_peak_is_the_larger_count_of_this_window_and_the_last() -> None:
     row = promote(hot, 7, count=40)
     next_window(hot)
     hot.state.rows[row, COUNT] = 30
-    assert hot_peak(hot.state.rows, row) == 40
+    assert hot_peak(hot.state, row) == 40
     hot.state.rows[row, COUNT] = 50
-    assert hot_peak(hot.state.rows, row) == 50
+    assert hot_peak(hot.state, row) == 50
 
 
 def test_the_threshold_follows_the_load_of_the_window_before() -> None:

@@ -6,6 +6,8 @@ largest and the three smallest loads of each resource give the new largest and s
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from skewless.core.arrays import Float, FloatArray, Int, Int64Array
@@ -16,14 +18,29 @@ RANKS = 3  # extremes kept: two may belong to the channels that change
 NOBODY = -1
 
 
+class Balance(NamedTuple):
+    """The loads of a partial map, and the arrays that their penalty depends on, to be handed to kernels."""
+
+    loads: FloatArray  # resource x channel
+    weights: FloatArray  # resource x item
+    exponents: FloatArray  # per resource: its part in the geometric mean of equation 20
+    allowed: FloatArray  # per resource: the difference of loads allowed, the denominator of equation 19
+    totals: FloatArray  # per resource, as the last `rank` found them
+    highest: Int64Array  # resource x rank: channels of the largest loads, likewise
+    lowest: Int64Array
+
+
 @inner
-def rank(loads: FloatArray, highest: Int64Array, lowest: Int64Array) -> None:
-    """Find the channels of the largest and smallest loads of each resource; NOBODY if there are fewer channels."""
+def rank(balance: Balance) -> None:
+    """Find the total of each resource, and the channels of its extreme loads; NOBODY if there are fewer channels."""
+    loads, highest, lowest = balance.loads, balance.highest, balance.lowest
     for k in range(loads.shape[0]):
+        balance.totals[k] = 0.0
         for r in range(RANKS):
             highest[k, r] = NOBODY
             lowest[k, r] = NOBODY
         for channel in range(loads.shape[1]):
+            balance.totals[k] += loads[k, channel]
             up = channel
             down = channel
             for r in range(RANKS):
@@ -38,27 +55,17 @@ def rank(loads: FloatArray, highest: Int64Array, lowest: Int64Array) -> None:
 
 
 @inner
-def rho(
-    loads: FloatArray,
-    highest: Int64Array,
-    lowest: Int64Array,
-    allowed: FloatArray,
-    exponents: FloatArray,
-    weights: FloatArray,
-    giver: Int,
-    taker: Int,
-    item: Int,
-    other: Int,
-) -> Float:
+def rho(balance: Balance, giver: Int, taker: Int, item: Int, other: Int) -> Float:
     """The balance penalty (eq. 20) after `item` has moved to `taker` and, in exchange, `other` (if any) to `giver`.
 
-    Without a giver the item is a new one. `allowed` is the difference of loads allowed (the denominator of eq. 19).
+    Without a giver the item is a new one.
     """
+    loads = balance.loads
     product = 1.0
     for k in range(loads.shape[0]):
-        change = weights[k, item]
+        change = balance.weights[k, item]
         if other != NOBODY:
-            change -= weights[k, other]
+            change -= balance.weights[k, other]
         high = loads[k, taker] + change
         low = high
         if giver != NOBODY:
@@ -66,30 +73,34 @@ def rho(
             high = max(high, left)
             low = min(low, left)
         for r in range(RANKS):
-            channel = highest[k, r]
+            channel = balance.highest[k, r]
             if channel != NOBODY and channel != giver and channel != taker:
                 high = max(high, loads[k, channel])
                 break
         for r in range(RANKS):
-            channel = lowest[k, r]
+            channel = balance.lowest[k, r]
             if channel != NOBODY and channel != giver and channel != taker:
                 low = min(low, loads[k, channel])
                 break
-        part = (high - low) / allowed[k]
-        product *= part if exponents[k] == 1.0 else part ** exponents[k]
+        product *= _part(balance, k, high, low)
     return product
 
 
 @inner
-def rho_now(
-    loads: FloatArray, highest: Int64Array, lowest: Int64Array, allowed: FloatArray, exponents: FloatArray
-) -> Float:
+def rho_now(balance: Balance) -> Float:
     """The balance penalty of the loads as they are."""
+    loads = balance.loads
     product = 1.0
     for k in range(loads.shape[0]):
-        part = (loads[k, highest[k, 0]] - loads[k, lowest[k, 0]]) / allowed[k]
-        product *= part if exponents[k] == 1.0 else part ** exponents[k]
+        product *= _part(balance, k, loads[k, balance.highest[k, 0]], loads[k, balance.lowest[k, 0]])
     return product
+
+
+@inner
+def _part(balance: Balance, k: Int, high: Float, low: Float) -> Float:
+    """The part of resource `k` in the penalty, if these are its largest and smallest loads."""
+    part = (high - low) / balance.allowed[k]
+    return part if balance.exponents[k] == 1.0 else part ** balance.exponents[k]
 
 
 @inner

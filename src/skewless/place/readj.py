@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.core.arrays import BoolArray, Float, FloatArray, Int, Int32Array, Int64Array
+from skewless.core.arrays import BoolArray, Float, Int, Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import inner, lean_kernel
 from skewless.place.base import SLOTS
-from skewless.place.penalty import NOBODY, UTILITIES, rank, rho, rho_now, utility
+from skewless.place.penalty import NOBODY, UTILITIES, Balance, rank, rho, rho_now, utility
 from skewless.place.resources import Resources, Tolerance
 from skewless.place.tracking import Problem, TrackingPlacer
 
@@ -83,66 +83,44 @@ class Readj(TrackingPlacer):
             loads[k] += np.bincount(where, weights, problem.channels)
         times = np.zeros(len(where), np.int64)
         if len(where):
-            _readjust(
-                problem.frequencies,
-                problem.weights,
-                problem.state,
-                problem.before,
-                problem.exponents,
-                loads,
-                *problem.extremes,
-                problem.thetas * loads.sum(axis=1) / problem.channels,
-                np.zeros(problem.channels, np.bool_),
-                UTILITIES.index(self.utility),
-                problem.moved + float(problem.state[~there].sum()),
-                problem.ideal,
-                self.most_moves,
-                where,
-                times,
-            )
+            code, extreme = UTILITIES.index(self.utility), np.zeros(problem.channels, np.bool_)
+            moved = problem.moved + float(problem.state[~there].sum())
+            _readjust(problem, problem.balance(loads), code, moved, self.most_moves, extreme, where, times)
         return where, times
 
 
 @inner
-def _cost(state: FloatArray, before: Int32Array, giver: Int, taker: Int, item: Int) -> Float:
+def _cost(problem: Problem, giver: Int, taker: Int, item: Int) -> Float:
     """Equation 22: the item's state if it was on the giver before, and less than 0 if it returns to the taker."""
-    if before[item] == giver:
-        return state[item]
-    if before[item] == taker:
-        return -state[item]
+    if problem.before[item] == giver:
+        return problem.state[item]
+    if problem.before[item] == taker:
+        return -problem.state[item]
     return 0.0
 
 
 @lean_kernel
 def _readjust(
-    frequencies: FloatArray,
-    weights: FloatArray,
-    state: FloatArray,
-    before: Int32Array,
-    exponents: FloatArray,
-    loads: FloatArray,
-    highest: Int64Array,
-    lowest: Int64Array,
-    allowed: FloatArray,
-    extreme: BoolArray,
+    problem: Problem,
+    balance: Balance,
     code: Int,
     moved: Float,
-    ideal: Float,
     most_moves: Int,
+    extreme: BoolArray,
     where: Int32Array,
     times: Int64Array,
 ) -> None:
+    frequencies, ideal, loads = problem.frequencies, problem.ideal, balance.loads
     items = frequencies.shape[0]
-    channels = loads.shape[1]
-    resources = loads.shape[0]
+    resources, channels = loads.shape
     while True:
-        rank(loads, highest, lowest)
+        rank(balance)
         for channel in range(channels):
             extreme[channel] = False
         for k in range(resources):
-            extreme[highest[k, 0]] = True
-            extreme[lowest[k, 0]] = True
-        current = rho_now(loads, highest, lowest, allowed, exponents)
+            extreme[balance.highest[k, 0]] = True
+            extreme[balance.lowest[k, 0]] = True
+        current = rho_now(balance)
         limit = current * (1.0 - LEAST_GAIN)
         value = utility(code, current, moved / ideal)
         best, best_other, best_channel = NOBODY, NOBODY, NOBODY
@@ -155,11 +133,11 @@ def _readjust(
             for taker in range(channels):
                 if taker == giver or not (extreme[giver] or extreme[taker]):
                     continue
-                balance = rho(loads, highest, lowest, allowed, exponents, weights, giver, taker, item, NOBODY)
-                if not balance < limit:
+                penalty = rho(balance, giver, taker, item, NOBODY)
+                if not penalty < limit:
                     continue
-                cost = _cost(state, before, giver, taker, item)
-                gain = (value - utility(code, balance, (moved + cost) / ideal)) / frequencies[item]
+                cost = _cost(problem, giver, taker, item)
+                gain = (value - utility(code, penalty, (moved + cost) / ideal)) / frequencies[item]
                 if gain > best_gain:
                     best, best_other, best_channel, best_gain, best_cost = item, NOBODY, taker, gain, cost
             for other in range(item + 1, items):
@@ -169,20 +147,20 @@ def _readjust(
                 volume = abs(frequencies[item] - frequencies[other])
                 if volume == 0.0:
                     continue
-                balance = rho(loads, highest, lowest, allowed, exponents, weights, giver, taker, item, other)
-                if not balance < limit:
+                penalty = rho(balance, giver, taker, item, other)
+                if not penalty < limit:
                     continue
-                cost = _cost(state, before, giver, taker, item) + _cost(state, before, taker, giver, other)
-                gain = (value - utility(code, balance, (moved + cost) / ideal)) / volume
+                cost = _cost(problem, giver, taker, item) + _cost(problem, taker, giver, other)
+                gain = (value - utility(code, penalty, (moved + cost) / ideal)) / volume
                 if gain > best_gain:
                     best, best_other, best_channel, best_gain, best_cost = item, other, taker, gain, cost
         if best == NOBODY:
             return
         giver = where[best]
         for k in range(resources):
-            change = weights[k, best]
+            change = balance.weights[k, best]
             if best_other != NOBODY:
-                change -= weights[k, best_other]
+                change -= balance.weights[k, best_other]
             loads[k, giver] -= change
             loads[k, best_channel] += change
         where[best] = best_channel

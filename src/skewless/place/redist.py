@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.core.arrays import Float, FloatArray, Int, Int32Array, Int64Array
+from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.kernel import lean_kernel
-from skewless.place.penalty import NOBODY, UTILITIES, rank, rho, utility
+from skewless.place.penalty import NOBODY, UTILITIES, Balance, rank
+from skewless.place.scan import best_channel, put
 from skewless.place.tracking import Problem, TrackingPlacer
 
 
@@ -36,79 +37,23 @@ class Redist(TrackingPlacer):
     def assign(self, problem: Problem) -> Int32Array:
         """A channel for each item."""
         where = np.full(len(problem.frequencies), NOBODY, np.int32)
-        _redist(
-            np.argsort(-problem.frequencies, kind="stable"),
-            problem.frequencies,
-            problem.weights,
-            problem.state,
-            problem.before,
-            problem.thetas,
-            problem.exponents,
-            problem.floor.copy(),
-            *problem.extremes,
-            np.empty(len(problem.weights)),
-            np.empty(len(problem.weights)),
-            UTILITIES.index(self.utility),
-            problem.moved,
-            problem.ideal,
-            where,
-        )
+        order = np.argsort(-problem.frequencies, kind="stable")
+        _redist(problem, problem.balance(problem.floor.copy()), UTILITIES.index(self.utility), order, where)
         return where
 
 
 @lean_kernel
-def _redist(
-    order: Int64Array,
-    frequencies: FloatArray,
-    weights: FloatArray,
-    state: FloatArray,
-    before: Int32Array,
-    thetas: FloatArray,
-    exponents: FloatArray,
-    loads: FloatArray,
-    highest: Int64Array,
-    lowest: Int64Array,
-    totals: FloatArray,
-    allowed: FloatArray,
-    code: Int,
-    moved: Float,
-    ideal: Float,
-    where: Int32Array,
-) -> None:
-    channels = loads.shape[1]
-    resources = loads.shape[0]
+def _redist(problem: Problem, balance: Balance, code: Int, order: Int64Array, where: Int32Array) -> None:
+    moved = problem.moved
     for _ in range(order.shape[0]):
-        rank(loads, highest, lowest)
-        for k in range(resources):
-            totals[k] = 0.0
-            for channel in range(channels):
-                totals[k] += loads[k, channel]
-        chosen = NOBODY
-        best = NOBODY
-        best_value = np.inf
-        best_load = np.inf
+        rank(balance)
+        chosen, best, best_value, best_load = NOBODY, NOBODY, np.inf, np.inf
         for i in range(order.shape[0]):
             item = order[i]
             if where[item] != NOBODY:
                 continue
-            for k in range(resources):
-                allowed[k] = thetas[k] * (totals[k] + weights[k, item]) / channels
-            for channel in range(channels):
-                stays = channel == before[item]
-                balance = rho(loads, highest, lowest, allowed, exponents, weights, NOBODY, channel, item, NOBODY)
-                cost = moved if stays else moved + state[item]
-                value = utility(code, balance, cost / ideal) / frequencies[item]
-                if value > best_value:
-                    continue
-                load = -1.0
-                if not stays:
-                    load = 0.0
-                    for k in range(resources):
-                        load += loads[k, channel]
-                if value < best_value or load < best_load:
-                    chosen, best, best_value, best_load = item, channel, value, load
+            channel, value, load = best_channel(problem, balance, code, moved, item, problem.frequencies[item])
+            if not value > best_value and (value < best_value or load < best_load):
+                chosen, best, best_value, best_load = item, channel, value, load
         where[chosen] = best
-        if best != before[chosen]:
-            moved += state[chosen]
-        for k in range(resources):
-            loads[k, best] += weights[k, chosen]
+        moved += put(problem, balance, chosen, best)

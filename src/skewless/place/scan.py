@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.core.arrays import Float, FloatArray, Int, Int32Array, Int64Array
-from skewless.core.kernel import lean_kernel
-from skewless.place.penalty import NOBODY, UTILITIES, rank, rho, utility
+from skewless.core.arrays import Float, Int, Int32Array, Int64Array
+from skewless.core.kernel import inner, lean_kernel
+from skewless.place.penalty import NOBODY, UTILITIES, Balance, rank, rho, utility
 from skewless.place.tracking import Problem, TrackingPlacer
 
 
@@ -40,68 +40,49 @@ class Scan(TrackingPlacer):
     def assign(self, problem: Problem) -> Int32Array:
         """A channel for each item."""
         where = np.full(len(problem.frequencies), NOBODY, np.int32)
-        _scan(
-            np.argsort(-problem.frequencies, kind="stable"),
-            problem.weights,
-            problem.state,
-            problem.before,
-            problem.thetas,
-            problem.exponents,
-            problem.floor.copy(),
-            *problem.extremes,
-            np.empty(len(problem.weights)),
-            UTILITIES.index(self.utility),
-            problem.moved,
-            problem.ideal,
-            where,
-        )
+        order = np.argsort(-problem.frequencies, kind="stable")
+        _scan(problem, problem.balance(problem.floor.copy()), UTILITIES.index(self.utility), order, where)
         return where
 
 
+@inner
+def best_channel(
+    problem: Problem, balance: Balance, code: Int, moved: Float, item: Int, volume: Float
+) -> tuple[Int, Float, Float]:
+    """The best channel for a new item, the utility for its volume there, and the load that decides among equals."""
+    resources, channels = balance.loads.shape
+    for k in range(resources):
+        balance.allowed[k] = problem.thetas[k] * (balance.totals[k] + balance.weights[k, item]) / channels
+    best, best_value, best_load = NOBODY, np.inf, np.inf
+    for channel in range(channels):
+        stays = channel == problem.before[item]
+        cost = moved if stays else moved + problem.state[item]
+        value = utility(code, rho(balance, NOBODY, channel, item, NOBODY), cost / problem.ideal) / volume
+        if value > best_value:
+            continue
+        load = -1.0
+        if not stays:
+            load = 0.0
+            for k in range(resources):
+                load += balance.loads[k, channel]
+        if value < best_value or load < best_load:
+            best, best_value, best_load = channel, value, load
+    return best, best_value, best_load
+
+
+@inner
+def put(problem: Problem, balance: Balance, item: Int, channel: Int) -> Float:
+    """Add the item to the loads of the channel, and return the state that has to move."""
+    for k in range(balance.loads.shape[0]):
+        balance.loads[k, channel] += balance.weights[k, item]
+    return 0.0 if channel == problem.before[item] else problem.state[item]
+
+
 @lean_kernel
-def _scan(
-    order: Int64Array,
-    weights: FloatArray,
-    state: FloatArray,
-    before: Int32Array,
-    thetas: FloatArray,
-    exponents: FloatArray,
-    loads: FloatArray,
-    highest: Int64Array,
-    lowest: Int64Array,
-    allowed: FloatArray,
-    code: Int,
-    moved: Float,
-    ideal: Float,
-    where: Int32Array,
-) -> None:
-    channels = loads.shape[1]
-    resources = loads.shape[0]
+def _scan(problem: Problem, balance: Balance, code: Int, order: Int64Array, where: Int32Array) -> None:
+    moved = problem.moved
     for i in range(order.shape[0]):
         item = order[i]
-        rank(loads, highest, lowest)
-        for k in range(resources):
-            total = weights[k, item]
-            for channel in range(channels):
-                total += loads[k, channel]
-            allowed[k] = thetas[k] * total / channels
-        best = NOBODY
-        best_value = np.inf
-        best_load = np.inf
-        for channel in range(channels):
-            stays = channel == before[item]
-            balance = rho(loads, highest, lowest, allowed, exponents, weights, NOBODY, channel, item, NOBODY)
-            cost = moved if stays else moved + state[item]
-            value = utility(code, balance, cost / ideal)
-            load = -1.0
-            if not stays:
-                load = 0.0
-                for k in range(resources):
-                    load += loads[k, channel]
-            if value < best_value or (value == best_value and load < best_load):
-                best, best_value, best_load = channel, value, load
-        where[item] = best
-        if best != before[item]:
-            moved += state[item]
-        for k in range(resources):
-            loads[k, best] += weights[k, item]
+        rank(balance)
+        where[item] = best_channel(problem, balance, code, moved, item, 1.0)[0]
+        moved += put(problem, balance, item, where[item])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
@@ -14,14 +14,13 @@ from skewless.core.ring import Ring
 from skewless.place.base import SLOTS
 from skewless.place.consistent import Consistent
 from skewless.place.function import PartitioningFunction
-from skewless.place.penalty import NOBODY, RANKS, UTILITIES
+from skewless.place.penalty import NOBODY, RANKS, UTILITIES, Balance
 from skewless.place.placement import Placement
 from skewless.place.resources import Resources, Tolerance, beta
 from skewless.place.threshold import theta, tracked
 
 
-@dataclass(frozen=True, eq=False)
-class Problem:
+class Problem(NamedTuple):
     """Items that each need a channel, with all that the utility of a choice depends on.
 
     Constant resources are left out, because the other items balance them (section 4.4), and two resources that are
@@ -110,11 +109,12 @@ class Problem:
             (tracked_state / channels) or 1.0,
         )
 
-    @property
-    def extremes(self) -> tuple[Int64Array, Int64Array]:
-        """Empty arrays for the channels of the largest and the smallest loads."""
-        shape = (len(self.weights), RANKS)
-        return np.empty(shape, np.int64), np.empty(shape, np.int64)
+    def balance(self, loads: FloatArray) -> Balance:
+        """What the balance penalty depends on, for a map with these loads of each resource on each channel."""
+        totals = loads.sum(axis=1)
+        highest, lowest = np.empty((2, len(loads), RANKS), np.int64)
+        allowed = self.thetas * totals / self.channels
+        return Balance(loads, self.weights, self.exponents, allowed, totals, highest, lowest)
 
 
 class TrackingPlacer(Consistent):

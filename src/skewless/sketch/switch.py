@@ -137,42 +137,43 @@ class SwitchCounts(Tumbling):
         self.state = self.state._replace(table=grown(self.state.table, self.state.meta))
 
     def _count(self, keys: Int64Array) -> int:
-        return _add(*self.state, keys)
+        return _add(self.state, keys)
 
     def _next_window(self) -> None:
-        counts_next_window(*self.state)
+        counts_next_window(self.state)
 
 
 @inner
-def counts_add(table: Int64Array, cells: Int64Array, meta: Int64Array, h: int, key: int, weight: int) -> int:
+def counts_add(counts: CountState, h: int, key: int, weight: int) -> int:
     """Add `weight` to `key`, whose hash is `h`, and return its count; check `counts_full` before."""
-    if meta[SKETCHING]:
-        return cells_add(cells, h, weight)
-    return table_add(table, meta, h, key, weight)
+    if counts.meta[SKETCHING]:
+        return cells_add(counts.cells, h, weight)
+    return table_add(counts.table, counts.meta, h, key, weight)
 
 
 @inner
-def counts_full(table: Int64Array, cells: Int64Array, meta: Int64Array) -> bool:
+def counts_full(counts: CountState) -> bool:
     """Whether the next new key may need a larger table."""
-    return table_full(table, meta)
+    return table_full(counts.table, counts.meta)
 
 
 @lean_kernel
-def counts_next_window(table: Int64Array, cells: Int64Array, meta: Int64Array) -> None:
+def counts_next_window(counts: CountState) -> None:
     """Start a new window, with the structure that would have suited the last one."""
+    meta = counts.meta
     if meta[SKETCHING]:
-        keys = cells_distinct(cells)
-        cells_clear(cells)
+        keys = cells_distinct(counts.cells)
+        cells_clear(counts.cells)
     else:
         keys = meta[USED]
-        table_next_window(table, meta)
+        table_next_window(counts.table, meta)
     meta[SKETCHING] = keys >= meta[SWITCH_AT]
 
 
 @lean_kernel
-def _add(table: Int64Array, cells: Int64Array, meta: Int64Array, keys: Int64Array) -> int:
+def _add(counts: CountState, keys: Int64Array) -> int:
     for i in range(len(keys)):
-        if counts_full(table, cells, meta):
+        if counts_full(counts):
             return i
-        counts_add(table, cells, meta, key_hash(keys[i]), keys[i], 1)
+        counts_add(counts, key_hash(keys[i]), keys[i], 1)
     return len(keys)

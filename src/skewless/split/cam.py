@@ -9,17 +9,9 @@ import numpy as np
 from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.kernel import lean_kernel
-from skewless.split.candidates import (
-    LAST,
-    SENT,
-    SLIDE,
-    CandidateSplitter,
-    seen_full,
-    seen_in_window,
-    seen_limit,
-    seen_row,
-)
+from skewless.split.candidates import FULL, LAST, SLIDE, CandidateSplitter, seen_in_window, seen_row
 from skewless.split.held import LOAD, WindowState, new_window, window_clear, window_slide
+from skewless.split.sliding import SEEN, slide_end
 from skewless.split.two_choices import candidate
 
 
@@ -59,11 +51,12 @@ class CAM(CandidateSplitter):
         return int(_route(self.window.loads, self._table, self._meta, keys, weights, out))
 
     def _end_slide(self) -> None:
-        window_slide(*self.window)
+        super()._end_slide()
+        window_slide(self.window)
 
     def _begin_batch(self, seen: Counts) -> None:
         super()._begin_batch(seen)
-        window_clear(*self.window, seen.tail_loads(self.workers))
+        window_clear(self.window, seen.tail_loads(self.workers))
 
 
 @lean_kernel
@@ -73,12 +66,12 @@ def _route(
     workers = loads.shape[1]
     candidates = table.shape[1] - LAST
     step = np.int64(weights.shape[0] > 1)
-    end = seen_limit(meta, keys.shape[0])
+    end = slide_end(meta, keys.shape[0])
     for i in range(end):
-        if seen_full(table, meta):
+        row = seen_row(table, meta, keys[i])
+        if row == FULL:
             end = i
             break
-        row = seen_row(table, meta, keys[i])
         chosen, worker = np.int64(-1), np.int64(0)
         for j in range(candidates):
             other = candidate(keys[i], j, workers)
@@ -90,5 +83,5 @@ def _route(
         table[row, LAST + chosen] = meta[SLIDE]
         loads[LOAD, worker] += weights[i * step]
         out[i] = worker
-    meta[SENT] += end
+    meta[SEEN] += end
     return end

@@ -7,34 +7,30 @@ counts.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from typing import ClassVar
 
 import numpy as np
 
-from skewless.core.arrays import Bool, Int, Int32Array, Int64Array
+from skewless.core.arrays import Bool, Int, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.core.hashing import SEED, xxhash64_long
 from skewless.core.kernel import inner, lean_kernel
-from skewless.core.policy import Policy
-from skewless.split.base import Splitter
+from skewless.split.sliding import LENGTH, SEEN, SlidingSplitter
 from skewless.split.two_choices import candidate
 
 # Columns of `table`; the last slides of the candidates follow. A free entry has 0 in TAKEN.
 KEY, TAKEN, LAST = 0, 1, 2
-# What `meta` holds.
-SLIDE = 0  # number of the current slide, from 1
-SENT = 1  # tuples of the current slide so far
-USED = 2  # entries taken
-LENGTH = 3  # tuples in a slide
+# What `meta` holds after SEEN and LENGTH.
+SLIDE = 2  # number of the current slide, from 1
+USED = 3  # entries taken
 SLIDES = 4  # slides in the window
 META = 5
 
-NEVER = -1
+FULL = -1
 
 
-class CandidateSplitter(Splitter):
+class CandidateSplitter(SlidingSplitter):
     """The base of the splitters that choose among d candidates by what each of them has seen in the window.
 
     Parameters
@@ -59,28 +55,18 @@ class CandidateSplitter(Splitter):
         self._meta: Int64Array = np.zeros(META, dtype=np.int64)
         self._meta[[SLIDE, LENGTH, SLIDES]] = 1, slide, slides
 
-    def plan(self, seen: Counts) -> Policy:
-        """A policy for a micro-batch with counts like `seen`; each micro-batch is a window of its own."""
-        self._meta[LENGTH] = NEVER
-        try:
-            return super().plan(seen)
-        finally:
-            self._meta[[LENGTH, SENT]] = self.slide, 0
+    @property
+    def _progress(self) -> Int64Array:
+        return self._meta
 
-    def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
-        done = 0
-        while done < len(keys):
-            if self._meta[SENT] == self._meta[LENGTH]:
-                self._end_slide()
-                self._meta[SENT] = 0
-                self._meta[SLIDE] += 1
-            if 2 * (self._meta[USED] + 1) > len(self._table):
-                self._make_room()
-            rest = weights if len(weights) == 1 else weights[done:]
-            done += self._run(keys[done:], rest, out[done:])
+    def _end_slide(self) -> None:
+        self._meta[SEEN] = 0
+        self._meta[SLIDE] += 1
 
     def _make_room(self) -> None:
-        """Drop the keys that left the window, and double the table if many stay."""
+        """If the table is full, drop the keys that left the window, and double it if many stay."""
+        if not full(self._table, self._meta):
+            return
         oldest = self._meta[SLIDE] - self.slides + 1
         live = self._table[(self._table[:, TAKEN] != 0) & (self._table[:, LAST:].max(axis=1) >= oldest)]
         size = len(self._table)
@@ -93,20 +79,22 @@ class CandidateSplitter(Splitter):
     def _begin_batch(self, seen: Counts) -> None:
         """Start a new window: a micro-batch is a window of its own."""
         self._table[:] = 0
-        self._meta[[SLIDE, SENT, USED]] = 1, 0, 0
+        self._meta[[SLIDE, SEEN, USED]] = 1, 0, 0
 
-    @abstractmethod
-    def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        """Route tuples to the end of the slide, or until there may be no room for the next; return how many."""
 
-    @abstractmethod
-    def _end_slide(self) -> None:
-        """End the current slide, which is full: the oldest slide leaves the window."""
+def full(table: Int64Array, meta: Int64Array) -> Bool:
+    """Whether the next key may need more room."""
+    return 2 * (meta[USED] + 1) > table.shape[0]
+
+
+_full = inner(full)
 
 
 @inner
 def seen_row(table: Int64Array, meta: Int64Array, key: Int) -> Int:
-    """The entry of `key`, which is taken now if it had none; there must be room."""
+    """The entry of `key`, which is taken now if it had none; FULL if there may be no room for it."""
+    if _full(table, meta):
+        return FULL
     mask = table.shape[0] - 1
     row = (xxhash64_long(key, SEED) >> 20) & mask
     while table[row, TAKEN] != 0:
@@ -123,18 +111,6 @@ def seen_row(table: Int64Array, meta: Int64Array, key: Int) -> Int:
 def seen_in_window(table: Int64Array, meta: Int64Array, row: Int, j: Int) -> Bool:
     """Whether the j-th candidate got the key of entry `row` in the window."""
     return table[row, LAST + j] > max(0, meta[SLIDE] - meta[SLIDES])
-
-
-@inner
-def seen_limit(meta: Int64Array, tuples: Int) -> Int:
-    """How many of the next tuples belong to the current slide."""
-    return tuples if meta[LENGTH] == NEVER else min(tuples, meta[LENGTH] - meta[SENT])
-
-
-@inner
-def seen_full(table: Int64Array, meta: Int64Array) -> Bool:
-    """Whether the next key may need more room."""
-    return 2 * (meta[USED] + 1) > table.shape[0]
 
 
 @lean_kernel

@@ -9,17 +9,8 @@ import numpy as np
 from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.kernel import lean_kernel
-from skewless.split.candidates import (
-    LAST,
-    SENT,
-    SLIDE,
-    CandidateSplitter,
-    count_expiring,
-    seen_full,
-    seen_in_window,
-    seen_limit,
-    seen_row,
-)
+from skewless.split.candidates import FULL, LAST, SLIDE, CandidateSplitter, count_expiring, seen_in_window, seen_row
+from skewless.split.sliding import SEEN, slide_end
 from skewless.split.two_choices import candidate
 
 
@@ -58,6 +49,7 @@ class CM(CandidateSplitter):
         expiring = np.zeros(self.workers, dtype=np.int64)
         count_expiring(self._table, self._meta, self.workers, expiring)
         self.cardinalities -= expiring
+        super()._end_slide()
 
     def _begin_batch(self, seen: Counts) -> None:
         super()._begin_batch(seen)
@@ -68,12 +60,12 @@ class CM(CandidateSplitter):
 def _route(cardinalities: Int64Array, table: Int64Array, meta: Int64Array, keys: Int64Array, out: Int32Array) -> Int:
     workers = cardinalities.shape[0]
     candidates = table.shape[1] - LAST
-    end = seen_limit(meta, keys.shape[0])
+    end = slide_end(meta, keys.shape[0])
     for i in range(end):
-        if seen_full(table, meta):
+        row = seen_row(table, meta, keys[i])
+        if row == FULL:
             end = i
             break
-        row = seen_row(table, meta, keys[i])
         chosen, worker = 0, candidate(keys[i], 0, workers)
         for j in range(1, candidates):
             other = candidate(keys[i], j, workers)
@@ -83,5 +75,5 @@ def _route(cardinalities: Int64Array, table: Int64Array, meta: Int64Array, keys:
             cardinalities[worker] += 1
         table[row, LAST + chosen] = meta[SLIDE]
         out[i] = worker
-    meta[SENT] += end
+    meta[SEEN] += end
     return end

@@ -9,20 +9,11 @@ import numpy as np
 from skewless.core.arrays import FloatArray, Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.kernel import lean_kernel
-from skewless.sketch.switch import counts_next_window
-from skewless.split.hot import (
-    COUNT,
-    FULL,
-    LENGTH,
-    MISSING,
-    SEEN,
-    THRESHOLD,
-    UNTIL,
-    hot_next_window,
-    hot_observe,
-)
-from skewless.split.hot_splitter import NEVER, HotSplitter
+from skewless.sketch.switch import CountState
+from skewless.split.hot import COUNT, FULL, MISSING, THRESHOLD, UNTIL, HotState, hot_observe
+from skewless.split.hot_splitter import HotSplitter
 from skewless.split.least import least_add, least_loaded, least_reset, new_least
+from skewless.split.sliding import SEEN, slide_end
 from skewless.split.two_choices import candidate, less_loaded
 
 TOLERANCE = 1e-4  # the authors' epsilon: imbalance that `choices_needed` accepts
@@ -66,29 +57,26 @@ class DChoices(HotSplitter):
     ) -> None:
         super().__init__(workers, slide=slide, slides=1, hot_at=hot_at, statistics=statistics)
         self.loads: Int64Array = np.zeros(workers, dtype=np.int64)
-        self.choices = min(2, workers)
+        self.choices = self._needed(np.zeros(0))
         self._least = new_least(self.loads)
 
+    def _needed(self, shares: FloatArray) -> int:
+        """The choices of a hot key when the hot keys have these shares of all tuples."""
+        return choices_needed(shares, self.workers)
+
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        if self.hot.state.meta[SEEN] == self.hot.state.meta[LENGTH]:
-            self._end_window()
-        state = (self.loads, self._least, *self.hot.state, *self.hot.counts.state)
-        return int(_route(self.choices, *state, keys, weights, out))
+        hot, counts = self.hot.state, self.hot.counts.state
+        return int(_route(self.choices, self.loads, self._least, hot, counts, keys, weights, out))
 
-    def _end_window(self) -> None:
-        self.choices = self._choices()
-        hot_next_window(*self.hot.state, self.hot.hot_at, self.slide, self.workers)
-        counts_next_window(*self.hot.counts.state)
-
-    def _choices(self) -> int:
+    def _end_slide(self) -> None:
         rows = self.hot.state.rows
-        counts = rows[rows[:, UNTIL] != MISSING, COUNT]
-        return choices_needed(counts / max(1, self.hot.state.meta[SEEN]), self.workers)
+        self.choices = self._needed(rows[rows[:, UNTIL] != MISSING, COUNT] / self.slide)
+        super()._end_slide()
 
     def _begin_batch(self, seen: Counts) -> None:
         super()._begin_batch(seen)
         hot = seen.counts >= self.hot.state.meta[THRESHOLD]
-        self.choices = choices_needed(seen.counts[hot] / seen.total, self.workers)
+        self.choices = self._needed(seen.counts[hot] / seen.total)
         self.loads[:] = seen.tail_loads(self.workers)
         least_reset(self._least, self.loads)
 
@@ -123,12 +111,8 @@ def _route(
     choices: Int,
     loads: Int64Array,
     least: Int64Array,
-    index: Int64Array,
-    rows: Int64Array,
-    hot: Int64Array,
-    table: Int64Array,
-    cells: Int64Array,
-    counting: Int64Array,
+    hot: HotState,
+    counts: CountState,
     keys: Int64Array,
     weights: Int64Array,
     out: Int32Array,
@@ -136,12 +120,10 @@ def _route(
     """Route to the end of the statistics window, or until there may be no room for the next tuple."""
     workers = loads.shape[0]
     step = np.int64(weights.shape[0] > 1)
-    end = keys.shape[0]
-    if hot[LENGTH] != NEVER:
-        end = min(end, hot[LENGTH] - hot[SEEN])
+    end = slide_end(hot.meta, keys.shape[0])
     for i in range(end):
         key, weight = keys[i], weights[i * step]
-        row = hot_observe(index, rows, hot, table, cells, counting, key, weight)
+        row = hot_observe(hot, counts, key, weight)
         if row == FULL:
             end = i
             break
@@ -156,5 +138,5 @@ def _route(
         loads[worker] += weight
         least_add(least, worker, weight)
         out[i] = worker
-    hot[SEEN] += end
+    hot.meta[SEEN] += end
     return end

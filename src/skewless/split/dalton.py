@@ -9,40 +9,17 @@ import numpy as np
 from skewless.core.arrays import Float, FloatArray, Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
-from skewless.core.hashing import SEED, pmod, xxhash64_long
 from skewless.core.kernel import inner, lean_kernel
 from skewless.core.policy import Policy
 from skewless.core.random_bits import below, draw, gap, gap_scale
-from skewless.sketch.switch import counts_next_window
+from skewless.sketch.switch import CountState
 from skewless.split.argmax import new_tree, tree_best, tree_fill, tree_get, tree_set, tree_values
 from skewless.split.base import QUANTA, check_share
-from skewless.split.held import (
-    HEAD,
-    HOLDER,
-    LOAD,
-    TOTAL,
-    WindowState,
-    new_window,
-    window_clear,
-    window_fragment,
-    window_release,
-    window_slide,
-    with_rows,
-)
-from skewless.split.hot import (
-    COUNT,
-    FULL,
-    LENGTH,
-    MISSING,
-    RELEASED,
-    RELEASED_ROW,
-    SEEN,
-    THRESHOLD,
-    hot_next_window,
-    hot_observe,
-    hot_peak,
-)
-from skewless.split.hot_splitter import NEVER, HotSplitter
+from skewless.split.held import HEAD, HOLDER, LOAD, TOTAL, WindowState, window_clear, window_fragment, window_slide
+from skewless.split.hot import COUNT, FULL, MISSING, RELEASED, RELEASED_ROW, THRESHOLD, HotState, hot_observe, hot_peak
+from skewless.split.hot_splitter import HeldSplitter, held_next_slide
+from skewless.split.sliding import LENGTH, SEEN, slide_end
+from skewless.split.two_choices import candidate
 
 INITIAL = -2.0  # below any reward, so that a worker is tried again only where exploring has shown it to be better
 BY_SHARE = 0  # in place of a fixed limit on how far a key may be split
@@ -65,7 +42,7 @@ class Bandit(NamedTuple):
     meta: Int64Array
 
 
-class Dalton(HotSplitter):
+class Dalton(HeldSplitter):
     """Learns for each hot key which workers serve it best; the tail goes to its home.
 
     Each hot key has a row of values Q, one for each worker. A tuple goes to the worker with the largest value, and this
@@ -146,7 +123,6 @@ class Dalton(HotSplitter):
             numbers=np.array([gap_scale(epsilon), gamma, p1, p2, hot_at]),
             meta=np.array(meta, dtype=np.int64),
         )
-        self.window: WindowState = new_window(workers, slides, rows)
         self._tail: Int64Array = np.zeros(workers, dtype=np.int64)
 
     def plan(self, seen: Counts) -> Policy:
@@ -166,27 +142,23 @@ class Dalton(HotSplitter):
         row = int(self.hot.rows(np.array([key], dtype=np.int64))[0])
         return 0 if row == MISSING else int(self.window.fragments[row])
 
-    @property
-    def loads(self) -> Int64Array:
-        """Tuples of the window on each worker."""
-        loads: Int64Array = self.window.loads[LOAD]
-        return loads
-
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        state = (*self.bandit, *self.hot.state, *self.hot.counts.state, *self.window)
-        return int(_route(*state, keys, weights, out))
+        return int(_route(self.bandit, self.hot.state, self.hot.counts.state, self.window, keys, weights, out))
+
+    def _end_slide(self) -> None:
+        _next_slide(self.bandit, self.hot.state, self.hot.counts.state, self.window)
 
     def _begin_batch(self, seen: Counts) -> None:
         super()._begin_batch(seen)
-        _close_rows(self.bandit.home, *self.hot.state)
+        _close_rows(self.bandit, self.hot.state)
         self._tail = seen.tail_loads(self.workers)
 
     def _assign_batch(self, keys: Int64Array, weights: Int64Array) -> Int32Array:
         """Route the micro-batch again and again, as a stream that the window slides over, and keep the last window."""
-        window_clear(*self.window, np.zeros_like(self._tail))
+        window_clear(self.window, np.zeros_like(self._tail))
         out = np.empty((REHEARSALS + self.slides, len(keys)), dtype=np.int32)
         for turn in out:
-            window_slide(*self.window)
+            window_slide(self.window)
             self.window.loads[LOAD] += self._tail
             self.window.meta[TOTAL] += self._tail.sum()
             self.hot.state.rows[:, COUNT] = 0
@@ -201,12 +173,13 @@ class Dalton(HotSplitter):
         # A key without any other lane goes to its home.
         return super()._policy(keys[worth], workers[worth])
 
-    def _grow_rows(self, rows: int) -> None:
-        tree, home = new_tree(rows, self.workers), np.full(rows, MISSING, dtype=np.int64)
-        kept = len(self.bandit.home)
-        tree[:kept], home[:kept] = self.bandit.tree, self.bandit.home
-        self.bandit = self.bandit._replace(tree=tree, home=home)
-        self.window = with_rows(self.window, rows)
+    def _make_room(self, needed: int = 1) -> None:
+        super()._make_room(needed)
+        kept, rows = len(self.bandit.home), self.hot.capacity
+        if rows > kept:
+            tree, home = new_tree(rows, self.workers), np.full(rows, MISSING, dtype=np.int64)
+            tree[:kept], home[:kept] = self.bandit.tree, self.bandit.home
+            self.bandit = self.bandit._replace(tree=tree, home=home)
 
 
 def _limit(max_split: int | str | None, workers: int) -> int:
@@ -221,97 +194,63 @@ def _limit(max_split: int | str | None, workers: int) -> int:
 
 @lean_kernel
 def _route(
-    tree: Int64Array,
-    home: Int64Array,
-    numbers: FloatArray,
-    meta: Int64Array,
-    index: Int64Array,
-    rows: Int64Array,
-    hot: Int64Array,
-    table: Int64Array,
-    cells: Int64Array,
-    counting: Int64Array,
-    loads: Int64Array,
-    bits: Int64Array,
-    held: Int32Array,
-    fragments: Int64Array,
-    window: Int64Array,
+    bandit: Bandit,
+    hot: HotState,
+    counts: CountState,
+    window: WindowState,
     keys: Int64Array,
     weights: Int64Array,
     out: Int32Array,
 ) -> Int:
     """Route slide by slide until all is done or the next tuple may have no room; return how many were routed."""
-    if meta[DRAWN] == 0:  # the first exploration is drawn like any other
-        meta[WAIT] = gap(draw(meta[RANDOM_SEED], 0), numbers[GAP_SCALE])
-        meta[DRAWN] = 1
+    if bandit.meta[DRAWN] == 0:  # the first exploration is drawn like any other
+        bandit.meta[WAIT] = gap(draw(bandit.meta[RANDOM_SEED], 0), bandit.numbers[GAP_SCALE])
+        bandit.meta[DRAWN] = 1
     done = 0
-    while done < keys.shape[0]:
-        if hot[SEEN] == hot[LENGTH]:
-            hot_next_window(index, rows, hot, numbers[HOT_AT], hot[LENGTH], meta[WORKERS])
-            counts_next_window(table, cells, counting)
-            for j in range(hot[RELEASED]):
-                window_release(bits, held, fragments, rows[j, RELEASED_ROW])
-            _close_rows(home, index, rows, hot)
-            window_slide(loads, bits, held, fragments, window)
-        before = done
+    while True:
         # The loop over tuples is a function of its own so that the compiler keeps the registers for it.
-        done = _route_slide(
-            tree, home, numbers, meta, index, rows, hot, table, cells, counting,
-            loads, bits, held, fragments, window, keys, weights, out, done,
-        )  # fmt: skip
-        if done == before:
-            break
-    return done
+        done = _route_slide(bandit, hot, counts, window, keys, weights, out, done)
+        if done == keys.shape[0] or hot.meta[SEEN] != hot.meta[LENGTH]:
+            return done
+        _next_slide(bandit, hot, counts, window)
 
 
 @lean_kernel
 def _route_slide(
-    tree: Int64Array,
-    home: Int64Array,
-    numbers: FloatArray,
-    meta: Int64Array,
-    index: Int64Array,
-    rows: Int64Array,
-    hot: Int64Array,
-    table: Int64Array,
-    cells: Int64Array,
-    counting: Int64Array,
-    loads: Int64Array,
-    bits: Int64Array,
-    held: Int32Array,
-    fragments: Int64Array,
-    window: Int64Array,
+    bandit: Bandit,
+    hot: HotState,
+    counts: CountState,
+    window: WindowState,
     keys: Int64Array,
     weights: Int64Array,
     out: Int32Array,
     start: Int,
 ) -> Int:
     """Algorithm 1 for each tuple from `start` to the end of the slide, or until there may be no room for the next."""
-    workers, head = meta[WORKERS], window[HEAD]
+    tree, home, numbers, meta = bandit
+    workers, head = meta[WORKERS], window.meta[HEAD]
     gamma, p1, p2 = numbers[GAMMA], numbers[P1], numbers[P2]
     share = 1.0 / workers
-    total, wait = window[TOTAL], meta[WAIT]
+    total, wait = window.meta[TOTAL], meta[WAIT]
     step = np.int64(weights.shape[0] > 1)
-    end = keys.shape[0]
-    if hot[LENGTH] != NEVER:
-        end = min(end, start + hot[LENGTH] - hot[SEEN])
+    end = start + slide_end(hot.meta, keys.shape[0] - start)
     for i in range(start, end):
         key, weight = keys[i], weights[i * step]
-        row = hot_observe(index, rows, hot, table, cells, counting, key, weight)
+        row = hot_observe(hot, counts, key, weight)
         if row == FULL:
             end = i
             break
         if row == MISSING:
-            worker = pmod(xxhash64_long(key, SEED), workers)
-            loads[LOAD, worker] += weight
+            worker = candidate(key, 0, workers)
+            window.loads[LOAD, worker] += weight
             total += weight
             out[i] = worker
             continue
         if home[row] == MISSING:
-            _open_row(tree, home, row, key, workers)
+            _open_row(bandit, row, key)
 
         if wait == 0:
-            worker = _explore(numbers, meta, rows, hot, loads, held, fragments, row)
+            worker = _explore(bandit, hot, window, row)
             wait = gap(draw(meta[RANDOM_SEED], meta[DRAWN]), numbers[GAP_SCALE])
             meta[DRAWN] += 1
         else:
@@ -320,18 +259,18 @@ def _route_slide(
             if worker >= workers:
                 worker -= workers
         total += weight
-        load = loads[LOAD, worker] + weight
-        loads[LOAD, worker] = load
-        window_fragment(bits, held, fragments, head, row, worker)
+        load = window.loads[LOAD, worker] + weight
+        window.loads[LOAD, worker] = load
+        window_fragment(window, head, row, worker)
         arm = worker - home[row]
         if arm < 0:
             arm += workers
         q = tree_get(tree, row, arm)
-        r = reward(p1, p2, float(load), total * share, fragments[row] * share)
+        r = reward(p1, p2, float(load), total * share, window.fragments[row] * share)
         tree_set(tree, row, arm, q + gamma * (r - q))
         out[i] = worker
-    window[TOTAL], meta[WAIT] = total, wait
-    hot[SEEN] += end - start
+    window.meta[TOTAL], meta[WAIT] = total, wait
+    hot.meta[SEEN] += end - start
     return end
 
 
@@ -342,27 +281,19 @@ def reward(p1: Float, p2: Float, load: Float, average: Float, spread: Float) -> 
 
 
 @lean_kernel
-def _explore(
-    numbers: FloatArray,
-    meta: Int64Array,
-    rows: Int64Array,
-    hot: Int64Array,
-    loads: Int64Array,
-    held: Int32Array,
-    fragments: Int64Array,
-    row: Int,
-) -> Int:
+def _explore(bandit: Bandit, hot: HotState, window: WindowState, row: Int) -> Int:
     """The least loaded of a few random workers; if the key is split far enough, only of those that hold it."""
+    meta, loads, fragments = bandit.meta, window.loads, window.fragments[row]
     limit = meta[MAX_SPLIT]
     if limit == BY_SHARE:
-        fair_loads = hot_peak(rows, row) * numbers[HOT_AT] / hot[THRESHOLD]
+        fair_loads = hot_peak(hot, row) * bandit.numbers[HOT_AT] / hot.meta[THRESHOLD]
         limit = np.int64(np.ceil(SPARE * fair_loads)) + MORE
     least = np.int64(MISSING)
     for _ in range(meta[CHOICES]):
         drawn = draw(meta[RANDOM_SEED], meta[DRAWN])
         meta[DRAWN] += 1
-        if fragments[row] >= limit:
-            worker = np.int64(held[row, HOLDER, below(drawn, fragments[row])])
+        if fragments >= limit:
+            worker = np.int64(window.held[row, HOLDER, below(drawn, fragments)])
         else:
             worker = below(drawn, meta[WORKERS])
         if least == MISSING or loads[LOAD, worker] < loads[LOAD, least]:
@@ -371,13 +302,20 @@ def _explore(
 
 
 @lean_kernel
-def _open_row(tree: Int64Array, home: Int64Array, row: Int, key: Int, workers: Int) -> None:
-    home[row] = pmod(xxhash64_long(key, SEED), workers)
-    tree_fill(tree, row, workers, INITIAL)
+def _open_row(bandit: Bandit, row: Int, key: Int) -> None:
+    workers = bandit.meta[WORKERS]
+    bandit.home[row] = candidate(key, 0, workers)
+    tree_fill(bandit.tree, row, workers, INITIAL)
 
 
 @lean_kernel
-def _close_rows(home: Int64Array, index: Int64Array, rows: Int64Array, hot: Int64Array) -> None:
+def _next_slide(bandit: Bandit, hot: HotState, counts: CountState, window: WindowState) -> None:
+    held_next_slide(hot, counts, window, bandit.numbers[HOT_AT])
+    _close_rows(bandit, hot)
+
+
+@lean_kernel
+def _close_rows(bandit: Bandit, hot: HotState) -> None:
     """Forget what was learned in the rows that were released at the end of the last window."""
-    for j in range(hot[RELEASED]):
-        home[rows[j, RELEASED_ROW]] = MISSING
+    for j in range(hot.meta[RELEASED]):
+        bandit.home[hot.rows[j, RELEASED_ROW]] = MISSING

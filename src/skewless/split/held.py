@@ -6,10 +6,9 @@ set. Nothing is allocated while tuples flow.
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.kernel import inner, lean_kernel
@@ -35,7 +34,7 @@ class WindowState(NamedTuple):
 
     loads: Int64Array  # (LOAD, BEFORE, each past slide) x worker
     bits: Int64Array  # slide x row x word: workers that got the row's key in that slide
-    held: npt.NDArray[Any]  # 32 bits; row x (SLIDES_OF, HOLDER, PLACE) x worker
+    held: Int32Array  # row x (SLIDES_OF, HOLDER, PLACE) x worker
     fragments: Int64Array  # per row: workers that hold the key
     meta: Int64Array
 
@@ -63,10 +62,9 @@ def with_rows(window: WindowState, rows: int) -> WindowState:
 
 
 @inner
-def window_fragment(
-    bits: Int64Array, held: Int32Array, fragments: Int64Array, head: Int, row: Int, worker: Int
-) -> None:
+def window_fragment(window: WindowState, head: Int, row: Int, worker: Int) -> None:
     """Record that a tuple of the hot key in `row` went to `worker`, in the slide `head`."""
+    bits, held, fragments = window.bits, window.held, window.fragments
     word, bit = worker >> 6, np.int64(1) << (worker & 63)
     if bits[head, row, word] & bit:
         return
@@ -79,10 +77,9 @@ def window_fragment(
 
 
 @lean_kernel
-def window_slide(
-    loads: Int64Array, bits: Int64Array, held: Int32Array, fragments: Int64Array, meta: Int64Array
-) -> None:
+def window_slide(window: WindowState) -> None:
     """End the current slide: the oldest slide leaves the window, and its memory is used for the new one."""
+    loads, bits, meta = window.loads, window.bits, window.meta
     past = SLIDES + meta[HEAD]
     meta[HEAD] = (meta[HEAD] + 1) % bits.shape[0]
     oldest = SLIDES + meta[HEAD]
@@ -95,7 +92,7 @@ def window_slide(
     for row in range(bits.shape[1]):
         for word in range(bits.shape[2]):
             if bits[meta[HEAD], row, word] != 0:
-                _expire(held, fragments, row, word, bits[meta[HEAD], row, word])
+                _expire(window.held, window.fragments, row, word, bits[meta[HEAD], row, word])
                 bits[meta[HEAD], row, word] = 0
 
 
@@ -114,27 +111,21 @@ def _expire(held: Int32Array, fragments: Int64Array, row: Int, word: Int, bits: 
 
 
 @inner
-def window_release(bits: Int64Array, held: Int32Array, fragments: Int64Array, row: Int) -> None:
+def window_release(window: WindowState, row: Int) -> None:
     """Forget the fragments of the key in `row`, which is no longer hot."""
-    fragments[row] = 0
-    for worker in range(held.shape[2]):
-        held[row, SLIDES_OF, worker] = 0
-    for slide in range(bits.shape[0]):
-        for word in range(bits.shape[2]):
-            bits[slide, row, word] = 0
+    window.fragments[row] = 0
+    for worker in range(window.held.shape[2]):
+        window.held[row, SLIDES_OF, worker] = 0
+    for slide in range(window.bits.shape[0]):
+        for word in range(window.bits.shape[2]):
+            window.bits[slide, row, word] = 0
 
 
-@lean_kernel
-def window_clear(
-    loads: Int64Array, bits: Int64Array, held: Int32Array, fragments: Int64Array, meta: Int64Array, load: Int64Array
-) -> None:
+def window_clear(window: WindowState, load: Int64Array) -> None:
     """Start a micro-batch: the window holds nothing but `load` on each worker."""
-    meta[TOTAL] = 0
-    for worker in range(loads.shape[1]):
-        for slide in range(SLIDES, loads.shape[0]):
-            loads[slide, worker] = 0
-        loads[LOAD, worker] = load[worker]
-        loads[BEFORE, worker] = 0  # the load belongs to the current slide and leaves the window with it
-        meta[TOTAL] += load[worker]
-    for row in range(held.shape[0]):
-        window_release(bits, held, fragments, row)
+    window.loads[:] = 0
+    window.loads[LOAD] = load  # it belongs to the current slide and leaves the window with it
+    window.meta[TOTAL] = load.sum()
+    window.bits[:] = 0
+    window.held[:, SLIDES_OF] = 0
+    window.fragments[:] = 0

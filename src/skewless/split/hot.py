@@ -16,7 +16,8 @@ from skewless.core.arrays import Float, Int, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.hashing import SEED, xxhash64_long
 from skewless.core.kernel import inner, lean_kernel
-from skewless.sketch.switch import SwitchCounts, counts_add, counts_full
+from skewless.sketch.switch import CountState, SwitchCounts, counts_add, counts_full, counts_next_window
+from skewless.split.sliding import LENGTH, SEEN
 
 # Columns of `rows`.
 KEY = 0
@@ -27,13 +28,11 @@ FREE_ROW = 4  # a stack of the free rows, in the first `meta[FREE]` entries of t
 RELEASED_ROW = 5  # likewise, the rows released at the end of the last window
 COLUMNS = 6
 
-# What `meta` holds.
-WINDOW = 0  # number of the current statistics window
-THRESHOLD = 1  # a count that makes a key hot
-SEEN = 2  # load of the current window so far
-FREE = 3
-RELEASED = 4
-LENGTH = 5  # tuples in a statistics window
+# What `meta` holds after SEEN and LENGTH, which count the tuples of the current statistics window.
+WINDOW = 2  # number of the current statistics window
+THRESHOLD = 3  # a count that makes a key hot
+FREE = 4
+RELEASED = 5
 META = 6
 
 MISSING = -1
@@ -91,6 +90,11 @@ class HotKeys:
         while self.state.meta[FREE] < needed:
             self._add_rows(self.capacity)
 
+    def next_window(self, load: float) -> None:
+        """End a statistics window of this load."""
+        hot_next_window(self.state, self.hot_at, load, self.workers)
+        counts_next_window(self.counts.state)
+
     def _add_rows(self, added: int) -> None:
         old, meta = self.state.rows, self.state.meta
         rows = np.zeros((len(old) + added, COLUMNS), dtype=np.int64)
@@ -98,10 +102,9 @@ class HotKeys:
         rows[len(old) :, UNTIL] = MISSING
         rows[meta[FREE] : meta[FREE] + added, FREE_ROW] = np.arange(len(rows) - 1, len(old) - 1, -1)
         meta[FREE] += added
-        index = np.zeros((2 << (len(rows) - 1).bit_length(), 2), dtype=np.int64)
-        self.state = HotState(index, rows, meta)
+        self.state = HotState(np.zeros((2 << (len(rows) - 1).bit_length(), 2), dtype=np.int64), rows, meta)
         if len(old):
-            _reindex(index, rows)
+            _reindex(self.state)
 
     @property
     def capacity(self) -> int:
@@ -118,7 +121,7 @@ class HotKeys:
     def rows(self, keys: Int64Array) -> Int64Array:
         """The row of each of `keys`, MISSING if the key is not hot."""
         out = np.empty(len(keys), dtype=np.int64)
-        _find_all(self.state.slots, keys, out)
+        _find_all(self.state, keys, out)
         return out
 
 
@@ -137,8 +140,9 @@ def _slot(index: Int64Array, key: Int) -> Int:
 
 
 @inner
-def hot_find(index: Int64Array, key: Int) -> Int:
+def hot_find(hot: HotState, key: Int) -> Int:
     """The row of `key`, or MISSING."""
+    index = hot.slots
     mask = index.shape[0] - 1
     i = _slot(index, key)
     while index[i, 1] != 0:
@@ -149,51 +153,42 @@ def hot_find(index: Int64Array, key: Int) -> Int:
 
 
 @inner
-def hot_observe(
-    index: Int64Array,
-    rows: Int64Array,
-    meta: Int64Array,
-    table: Int64Array,
-    cells: Int64Array,
-    counting: Int64Array,
-    key: Int,
-    weight: Int,
-) -> Int:
+def hot_observe(hot: HotState, counts: CountState, key: Int, weight: Int) -> Int:
     """Count a tuple of `key`, and return its row, MISSING while it is not hot, or FULL if there is no room."""
-    row = hot_find(index, key)
+    row = hot_find(hot, key)
     if row != MISSING:
-        rows[row, COUNT] += weight
+        hot.rows[row, COUNT] += weight
         return row
-    if meta[FREE] == 0 or counts_full(table, cells, counting):
+    if hot.meta[FREE] == 0 or counts_full(counts):
         return FULL
-    count = counts_add(table, cells, counting, xxhash64_long(key, SEED), key, weight)
-    return MISSING if count < meta[THRESHOLD] else hot_promote(index, rows, meta, key, count)
+    count = counts_add(counts, xxhash64_long(key, SEED), key, weight)
+    return MISSING if count < hot.meta[THRESHOLD] else hot_promote(hot, key, count)
 
 
 @inner
-def hot_peak(rows: Int64Array, row: Int) -> Int:
+def hot_peak(hot: HotState, row: Int) -> Int:
     """The larger of a hot key's counts in this window and the last."""
-    return max(rows[row, COUNT], rows[row, LAST_COUNT])
+    return max(hot.rows[row, COUNT], hot.rows[row, LAST_COUNT])
 
 
 @inner
-def hot_promote(index: Int64Array, rows: Int64Array, meta: Int64Array, key: Int, count: Int) -> Int:
+def hot_promote(hot: HotState, key: Int, count: Int) -> Int:
     """Give `key` a row; there must be a free one."""
+    rows, meta = hot.rows, hot.meta
     meta[FREE] -= 1
     row = rows[meta[FREE], FREE_ROW]
     rows[row, KEY] = key
     rows[row, COUNT] = count
     rows[row, LAST_COUNT] = 0
     rows[row, UNTIL] = meta[WINDOW] + 1
-    _insert(index, key, row)
+    _insert(hot.slots, key, row)
     return row
 
 
 @lean_kernel
-def hot_next_window(
-    index: Int64Array, rows: Int64Array, meta: Int64Array, hot_at: Float, load: Int, workers: Int
-) -> None:
+def hot_next_window(hot: HotState, hot_at: Float, load: Int, workers: Int) -> None:
     """End a statistics window of this load: set the threshold from it and release the rows that were not hot again."""
+    rows, meta = hot.rows, hot.meta
     ended = meta[WINDOW]
     meta[WINDOW] += 1
     meta[RELEASED] = 0
@@ -211,7 +206,7 @@ def hot_next_window(
     meta[THRESHOLD] = hot_threshold(hot_at, load, workers)
     meta[SEEN] = 0
     if meta[RELEASED] > 0:
-        _reindex(index, rows)
+        _reindex(hot)
 
 
 @inner
@@ -225,15 +220,15 @@ def _insert(index: Int64Array, key: Int, row: Int) -> None:
 
 
 @lean_kernel
-def _reindex(index: Int64Array, rows: Int64Array) -> None:
-    for i in range(index.shape[0]):
-        index[i, 1] = 0
-    for row in range(rows.shape[0]):
-        if rows[row, UNTIL] != MISSING:
-            _insert(index, rows[row, KEY], row)
+def _reindex(hot: HotState) -> None:
+    for i in range(hot.slots.shape[0]):
+        hot.slots[i, 1] = 0
+    for row in range(hot.rows.shape[0]):
+        if hot.rows[row, UNTIL] != MISSING:
+            _insert(hot.slots, hot.rows[row, KEY], row)
 
 
 @lean_kernel
-def _find_all(index: Int64Array, keys: Int64Array, out: Int64Array) -> None:
+def _find_all(hot: HotState, keys: Int64Array, out: Int64Array) -> None:
     for i in range(keys.shape[0]):
-        out[i] = hot_find(index, keys[i])
+        out[i] = hot_find(hot, keys[i])

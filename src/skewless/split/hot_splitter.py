@@ -1,32 +1,29 @@
-"""The base of the splitters that find the hot keys and route only these differently from the tail."""
+"""The bases of the splitters that find the hot keys and route only these differently from the tail."""
 
 from __future__ import annotations
 
-from abc import abstractmethod
-
-from skewless.core.arrays import Int32Array, Int64Array
+from skewless.core.arrays import Float, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import lean_kernel
-from skewless.core.policy import Policy
-from skewless.sketch.switch import counts_next_window
-from skewless.split.base import Splitter
+from skewless.sketch.switch import CountState, counts_next_window
+from skewless.split.held import LOAD, WindowState, new_window, window_release, window_slide, with_rows
 from skewless.split.hot import (
     LAST_COUNT,
-    LENGTH,
     MISSING,
-    SEEN,
+    RELEASED,
+    RELEASED_ROW,
     THRESHOLD,
     HotKeys,
+    HotState,
     hot_find,
     hot_next_window,
     hot_promote,
 )
+from skewless.split.sliding import LENGTH, SlidingSplitter
 
-NEVER = -1  # no count of tuples seen ever equals it
 
-
-class HotSplitter(Splitter):
+class HotSplitter(SlidingSplitter):
     """Finds the hot keys by their counts in the last slides, and routes them and the tail by different rules.
 
     Parameters
@@ -55,50 +52,63 @@ class HotSplitter(Splitter):
         """Keys that are hot right now."""
         return len(self.hot.keys)
 
-    def plan(self, seen: Counts) -> Policy:
-        """A policy for a micro-batch with counts like `seen`; fragments and loads are those of the micro-batch."""
-        meta = self.hot.state.meta
-        length, meta[LENGTH] = meta[LENGTH], NEVER
-        try:
-            return super().plan(seen)
-        finally:
-            meta[LENGTH], meta[SEEN] = length, 0
+    @property
+    def _progress(self) -> Int64Array:
+        return self.hot.state.meta
 
-    def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
-        done = 0
-        while done < len(keys):
-            rest = weights if len(weights) == 1 else weights[done:]
-            done += self._run(keys[done:], rest, out[done:])
-            if done < len(keys):
-                self._make_room(1)
+    def _end_slide(self) -> None:
+        self.hot.next_window(self.slide)
 
     def _begin_batch(self, seen: Counts) -> None:
         """The last micro-batch was a statistics window; the frequent keys of this one are known beforehand."""
-        state, counts = self.hot.state, self.hot.counts.state
-        hot_next_window(*state, self.hot.hot_at, seen.total, self.workers)
-        counts_next_window(*counts)
-        hot = seen.counts >= state.meta[THRESHOLD]
+        self.hot.next_window(seen.total)
+        hot = seen.counts >= self.hot.state.meta[THRESHOLD]
         self._make_room(int(hot.sum()) + 1)
-        _promote(*self.hot.state, seen.keys[hot], seen.counts[hot])
+        _promote(self.hot.state, seen.keys[hot], seen.counts[hot])
 
-    def _make_room(self, needed: int) -> None:
-        before = self.hot.capacity
+    def _make_room(self, needed: int = 1) -> None:
         self.hot.make_room(needed)
-        if self.hot.capacity > before:
-            self._grow_rows(self.hot.capacity)
 
-    @abstractmethod
-    def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        """Route tuples until all are done or there is no room for another hot key; return how many were routed."""
 
-    def _grow_rows(self, rows: int) -> None:
-        """Make room for `rows` hot keys in the arrays that have a row for each."""
+class HeldSplitter(HotSplitter):
+    """Knows the loads of the window, and on which workers the tuples of each hot key are.
+
+    For the parameters see `HotSplitter`.
+    """
+
+    def __init__(self, workers: int, *, slide: int, slides: int, hot_at: float, statistics: str) -> None:
+        super().__init__(workers, slide=slide, slides=slides, hot_at=hot_at, statistics=statistics)
+        self.window: WindowState = new_window(workers, slides, self.hot.capacity)
+
+    @property
+    def loads(self) -> Int64Array:
+        """Tuples of the window on each worker."""
+        loads: Int64Array = self.window.loads[LOAD]
+        return loads
+
+    def _end_slide(self) -> None:
+        held_next_slide(self.hot.state, self.hot.counts.state, self.window, self.hot.hot_at)
+
+    def _make_room(self, needed: int = 1) -> None:
+        super()._make_room(needed)
+        if self.hot.capacity > len(self.window.fragments):
+            self.window = with_rows(self.window, self.hot.capacity)
 
 
 @lean_kernel
-def _promote(index: Int64Array, rows: Int64Array, meta: Int64Array, keys: Int64Array, counts: Int64Array) -> None:
+def held_next_slide(hot: HotState, counts: CountState, window: WindowState, hot_at: Float) -> None:
+    """End the current slide, which is full; the window forgets the keys that are no longer hot."""
+    hot_next_window(hot, hot_at, hot.meta[LENGTH], window.loads.shape[1])
+    counts_next_window(counts)
+    for j in range(hot.meta[RELEASED]):
+        window_release(window, hot.rows[j, RELEASED_ROW])
+    window_slide(window)
+
+
+@lean_kernel
+def _promote(hot: HotState, keys: Int64Array, counts: Int64Array) -> None:
     for i in range(keys.shape[0]):
-        row = hot_find(index, keys[i])
+        row = hot_find(hot, keys[i])
         if row == MISSING:
-            row = hot_promote(index, rows, meta, keys[i], 0)
-        rows[row, LAST_COUNT] = counts[i]  # the share of the key is known beforehand
+            row = hot_promote(hot, keys[i], 0)
+        hot.rows[row, LAST_COUNT] = counts[i]  # the share of the key is known beforehand

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from skewless.core.counts import Counts
+from skewless.core.arrays import FloatArray
 from skewless.split.d_choices import DChoices
 
 
@@ -33,15 +33,5 @@ class WChoices(DChoices):
 
     name: ClassVar[str] = "w-choices"
 
-    def __init__(
-        self, workers: int = 1, *, slide: int = 100_000, hot_at: float = 0.2, statistics: str = "switch"
-    ) -> None:
-        super().__init__(workers, slide=slide, hot_at=hot_at, statistics=statistics)
-        self.choices = workers
-
-    def _choices(self) -> int:
+    def _needed(self, shares: FloatArray) -> int:
         return self.workers
-
-    def _begin_batch(self, seen: Counts) -> None:
-        super()._begin_batch(seen)
-        self.choices = self.workers

@@ -1,0 +1,62 @@
+"""The base of the splitters that learn from one slide of a window to the next."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+
+from skewless.core.arrays import Int, Int32Array, Int64Array
+from skewless.core.counts import Counts
+from skewless.core.kernel import inner
+from skewless.core.policy import Policy
+from skewless.split.base import Splitter
+
+# What the `meta` of every such splitter starts with.
+SEEN = 0  # tuples of the current slide so far
+LENGTH = 1  # tuples in a slide
+
+NEVER = -1  # no count of tuples seen ever equals it
+
+
+class SlidingSplitter(Splitter):
+    """Routes a stream slide by slide; what it knows of the window changes at the end of each."""
+
+    def plan(self, seen: Counts) -> Policy:
+        """A policy for a micro-batch with counts like `seen`; each micro-batch is a window of its own."""
+        meta = self._progress
+        length, meta[LENGTH] = meta[LENGTH], NEVER
+        try:
+            return super().plan(seen)
+        finally:
+            meta[LENGTH], meta[SEEN] = length, 0
+
+    def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
+        done = 0
+        while done < len(keys):
+            if self._progress[SEEN] == self._progress[LENGTH]:
+                self._end_slide()
+            self._make_room()
+            rest = weights if len(weights) == 1 else weights[done:]
+            done += self._run(keys[done:], rest, out[done:])
+
+    @property
+    @abstractmethod
+    def _progress(self) -> Int64Array:
+        """An array that starts with SEEN and LENGTH."""
+
+    @abstractmethod
+    def _end_slide(self) -> None:
+        """End the current slide, which is full: the oldest slide leaves the window."""
+
+    @abstractmethod
+    def _make_room(self) -> None:
+        """Make sure that there is room for one more key."""
+
+    @abstractmethod
+    def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
+        """Route tuples to the end of the slide, or until there may be no room for the next; return how many."""
+
+
+@inner
+def slide_end(meta: Int64Array, tuples: Int) -> Int:
+    """How many of the next tuples belong to the current slide."""
+    return tuples if meta[LENGTH] == NEVER else min(tuples, meta[LENGTH] - meta[SEEN])
