@@ -97,6 +97,8 @@ def _wander(watching: Watch) -> None:
 
 def main(folder: Path) -> None:
     settings = {"spark.sql.session.timeZone": "UTC", "spark.driver.bindAddress": "127.0.0.1"}
+    # A machine that is busy elsewhere starts Python slowly, and that is not what is tested.
+    settings["spark.python.authenticate.socketTimeout"] = "120s"
     spark = sk.session(2, memory="1g", **settings, **{"spark.sql.shuffle.partitions": "3"})
     schema = "ts timestamp, page string, price decimal(12,2), n long"
     queries = []
