@@ -16,7 +16,7 @@ $(ready): export PIP_USE_PEP517 := 1
 .PHONY: help test fast lint bench bench-chop bench-place bench-route bench-spark bench-versions demo clean java compiling
 
 help:  ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-11s %s\n", $$1, $$2 }' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 test: java lint | compiling  ## lint, then all tests and doctests; installs into .venv what is missing
 	.venv/bin/python -m pytest -n 2 --dist loadfile --durations 15

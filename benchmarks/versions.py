@@ -5,8 +5,8 @@ both over the same files and with the same Python and Spark. The order is turned
 that a machine that gets faster or slower favours neither. The first micro-batches, in which the JVM compiles, do not
 count. The figure is the median of all others, and the ratios of the single rounds show how far chance goes.
 
-What measuring taught: see how far apart the rounds are before a ratio is believed. On two cores that others share,
-rounds of one and the same code differ by a tenth and more.
+What measuring taught: look at how far apart the rounds are before believing a ratio. On two cores that were busy with
+other work, three rounds of one case gave 1.66, 1.20 and 0.62. The machine has to be quiet for the figures to mean much.
 
 `make bench-versions OLD=../other` runs this and prints the table: about half an hour for three rounds of all cases.
 """
