@@ -21,8 +21,8 @@ from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
 import skewless as sk
-from skewless.api.watch import Watch
 from skewless.core.hashing import xxhash64
+from skewless.spark.listen import _streams
 
 PAGES = ["hot", "hot0", "hot1", "p1", "p2", "p3"]
 
@@ -76,13 +76,14 @@ def placed(events: DataFrame, folder: Path) -> StreamingQuery:
         slots=8,
         rule=sk.place.Rule(alpha=1e9),  # only what is announced below
     )
+    loop = next(reversed(_streams.values()))  # at once, and not when the first micro-batch is done
     writer = result.writeStream.format("parquet").option("checkpointLocation", str(folder / "placed-checkpoint"))
     query = writer.trigger(availableNow=True).start(str(folder / "placed"))
-    threading.Thread(target=_wander, args=(sk.watch(query),), daemon=True).start()
+    threading.Thread(target=_wander, args=(loop,), daemon=True).start()
     return query
 
 
-def _wander(watching: Watch) -> None:
+def _wander(loop: Any) -> None:
     chance = np.random.default_rng(int(time.time()))
     hashes = xxhash64(PAGES).tolist()
     while True:
@@ -91,7 +92,7 @@ def _wander(watching: Watch) -> None:
         own = {key: int(chance.integers(workers)) for key in tracked}
         placement = sk.place.Placement.of(workers, chance.integers(0, workers, 8).tolist(), own)
         with contextlib.suppress(sk.SkewlessError):  # nothing was heard yet, or the last one is still on its way
-            watching._placing().announce(placement)
+            loop.announce(placement)
         time.sleep(0.2)
 
 
