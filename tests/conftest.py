@@ -8,21 +8,9 @@ from pathlib import Path
 
 from hypothesis import HealthCheck, settings
 
+from support.kernels import drop_stale_kernels
+
 SOURCE = Path(__file__).parents[1] / "src" / "skewless"
-
-
-def drop_stale_kernels(source: Path) -> None:
-    """Delete numba's cache under `source` if any Python file there is newer than the oldest kernel in it.
-
-    numba compares a cached kernel with the file of that function alone. A kernel also holds the code of the functions
-    it calls, which may live in other files: after an edit there numba would go on running the old code.
-    """
-    compiled = [path for path in source.rglob("__pycache__/*") if path.suffix in {".nbi", ".nbc"}]
-    kernels = [path.stat().st_mtime for path in compiled if path.suffix == ".nbi"]
-    edits = [path.stat().st_mtime for path in source.rglob("*.py")]
-    if kernels and max(edits) > min(kernels):
-        for path in compiled:
-            path.unlink(missing_ok=True)
 
 
 # All of this must be in place before skewless or Spark is imported, hence here and not in a fixture.
@@ -37,7 +25,7 @@ os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).pare
 settings.register_profile(
     "skewless",
     deadline=None,
-    derandomize=os.environ.get("CI") == "true",
+    print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
 settings.load_profile("skewless")

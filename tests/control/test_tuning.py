@@ -34,6 +34,10 @@ def test_an_announcement_does_not_outlive_the_driver(tmp_path: Path) -> None:
     with pytest.raises(SkewlessError, match="on its way"):
         tuning.change(5)
     again = loop(tmp_path, Windows(10, 5))
+    assert again.announced  # which is not for one that may never run to change
+    again.start("another", "its run")
+    assert again.announced
+    again.start("q", "run 2")
     assert not again.announced
     again.hear(seen(1, Version(0), reached=7, rows=10))
     again.change(4)

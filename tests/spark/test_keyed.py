@@ -158,6 +158,7 @@ def test_a_learner_that_raises_does_not_stop_the_query(
 
 
 def test_the_policy_file_keeps_its_length_and_is_read_anew(spark: SparkSession, tmp_path: Path) -> None:
+    tmp_path = tmp_path / "run[1] {a,b}?"
     file = PolicyFile(uri_of(str(tmp_path)), "mine", length=4096)
     file.put(Policy.of(4))
     frame = spark.read.schema(SCHEMA).json(file.path)

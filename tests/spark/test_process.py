@@ -17,6 +17,7 @@ from pyspark.sql import functions as F
 
 import skewless as sk
 from skewless.api.watch import Watch
+from skewless.control.placements import Placements
 from skewless.control.placing import Placing
 from skewless.control.version import Version
 from skewless.core.hashing import xxhash64
@@ -105,7 +106,11 @@ def test_slots_and_keys_that_move_all_the_time_change_no_row(spark: SparkSession
     batches = some_rows(8, 150)
     write(tmp_path / "in", batches)
     stream, still = sk.keyed(read_files(spark, tmp_path / "in"), "user id", "region"), sk.place.Rule(alpha=1e9)
-    result = stream.process(Running(), RESULT, folder=str(tmp_path / "folder"), order="ts", slots=SLOTS, rule=still)
+    # Hadoop takes brackets for a pattern, by which this folder's name would stand for the other one's.
+    folder, other = tmp_path / "run[1] 100%", Placements.at(str(tmp_path / "run1 100%"))
+    other.write_placement(Placement.of(2, [0] * SLOTS), 0, None)
+    other.write_control(Version(0), None)
+    result = stream.process(Running(), RESULT, folder=f"file:{folder}", order="ts", slots=SLOTS, rule=still)
     chance = np.random.default_rng(1)
     hot = xxhash64(["hot", "hot", "a"], np.array([0, 1, 0], np.int32)).tolist()
 
@@ -119,7 +124,7 @@ def test_slots_and_keys_that_move_all_the_time_change_no_row(spark: SparkSession
     given, watching = processed(result, tmp_path, move)
     assert given == expected(batches)
     assert watching.placement.version >= 3
-    assert (tmp_path / "folder" / "moves").is_dir()
+    assert (folder / "moves").is_dir()
 
 
 def test_a_skewed_stream_becomes_balanced_by_itself(spark: SparkSession, tmp_path: Path) -> None:
@@ -236,10 +241,13 @@ def test_a_control_file_that_is_gone_stops_the_query_and_loses_no_row(spark: Spa
     watching.wait(1)
     control = tmp_path / "folder" / "control.json"
     kept = control.read_bytes()
-    control.write_bytes(b" " * len(kept))
     write(tmp_path / "in", batches)
-    with pytest.raises(StreamingQueryException, match="the control file of the stream's folder is empty or gone"):
-        processed(result, tmp_path)
+    for left in (b" " * len(kept), b"", None):
+        control.unlink() if left is None else control.write_bytes(left)
+        spark.conf.set("spark.sql.files.ignoreMissingFiles", str(left is None).lower())
+        with pytest.raises(StreamingQueryException, match="the control file of the stream's folder is empty or gone"):
+            processed(result, tmp_path)
+    spark.conf.unset("spark.sql.files.ignoreMissingFiles")
     control.write_bytes(kept)
     assert processed(result, tmp_path)[0] == {1: expected(batches)[1]}
 

@@ -108,6 +108,13 @@ class Watch:
         """
         return self._placing().rebalance(workers, dry=dry_run)
 
+    def withdraw(self) -> None:
+        """Take back what is announced and not in force yet, such as a placement whose state cannot be handed over."""
+        loop = self._loop()
+        if not isinstance(loop, AnnouncingLoop):
+            raise self._wrong(loop, "nothing is ever announced here", "process(...), or apply(..., tune=)")
+        loop.withdraw()
+
     def wait(self, batches: int, timeout: float = 60.0) -> bool:
         """Wait until so many micro-batches with rows were learned from; false if that takes over `timeout` seconds.
 

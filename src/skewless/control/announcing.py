@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from skewless.control.loop import Chosen, Loop
+from abc import abstractmethod
+
+from skewless.control.loop import Chosen, Loop, log
 from skewless.control.version import Version, Versions
 from skewless.core.errors import SkewlessError
 
 
 class AnnouncingLoop(Loop):
     """A loop whose decisions are versions in the stream's folder: announced first, and then in force.
+
+    The folder is the truth: another loop of the same stream may have written to it, or it was restored together with
+    the checkpoint. So it is read when a run begins, and when a micro-batch went by a version that is not expected.
 
     Parameters
     ----------
@@ -23,6 +28,8 @@ class AnnouncingLoop(Loop):
     """
 
     workers: int
+    carried_on: int
+    """How many starts of the query an announcement outlives before it is withdrawn."""
 
     def __init__(self, name: str, workers: int, chosen: Chosen, folder: Versions) -> None:
         super().__init__(name, workers, chosen)
@@ -31,20 +38,75 @@ class AnnouncingLoop(Loop):
         self.known = found is not None
         """Whether the folder was in use before."""
         self.version, self._whose = found or (Version(0), None)
+        self.paused = False
+        """Whether this run decides nothing by itself, because what was decided before could not be carried out."""
 
     @property
     def announced(self) -> bool:
         """Whether a version is announced and not in force yet."""
         return self.version.announced > 0
 
-    def bind(self, query: str) -> None:
-        """Have the folder name its query; another query than the one it names is refused."""
+    @property
+    def whose(self) -> str | None:
+        """The id of the query that the folder belongs to, if it is known."""
+        return self._whose
+
+    def started(self, query: str, run: str) -> None:
+        """If it is this stream's query: an announcement that too many runs have not carried out is withdrawn."""
         with self._changed:
+            if not self.reread() or self._whose != query:
+                return
+            self.paused = False
+            if self.announced and self.folder.count_start(run) > self.carried_on:
+                number = self.version.announced
+                self.withdraw()
+                self.paused = self.carried_on > 0
+                if self.paused:
+                    log.warning(
+                        "stream %s: version %d was announced and never came into force, so it is withdrawn; this run "
+                        "makes no other unless it is told to. Look why its micro-batches failed",
+                        self.name,
+                        number,
+                    )
+
+    def begin(self, query: str) -> None:
+        """Go by what the folder says, and have it name its query; another query than the one it names is refused."""
+        with self._changed:
+            self.reread()
             if self._whose is None:
                 self._whose = query
                 self.say(self.version)
         if self._whose != query:
             raise self.folder.other_query(self._whose, query)
+
+    def reread(self) -> bool:
+        """Go by what the folder says, if that is not what is known here; false if it says nothing."""
+        found = self.folder.read_control()
+        if found is not None and found != (self.version, self._whose):
+            self.version, self._whose = found
+            self.adopt()
+        return found is not None
+
+    def ran_by(self, code: int | None) -> Version:
+        """The version that a micro-batch went by. If it is not the one known here, the folder is read."""
+        assert code is not None  # its rows came with one
+        ran_by = Version.of(code)
+        with self._changed:
+            if ran_by != self.version:
+                self.reread()
+        return ran_by
+
+    @abstractmethod
+    def adopt(self) -> None:
+        """Another version is in force than the one known so far: read what it says."""
+
+    def withdraw(self) -> None:
+        """Take the announcement back: what is in force stays, and the number is never used again."""
+        with self._changed:
+            if not self.announced:
+                raise SkewlessError("nothing is announced, so there is nothing to withdraw")
+            self.say(Version(self.version.force))
+            self.adopt()
 
     def next_number(self) -> int:
         """The number of the version to announce; refused while one is on its way, or the query is not known."""
@@ -52,14 +114,9 @@ class AnnouncingLoop(Loop):
             raise SkewlessError("no micro-batch has ended yet, so the query is not known; try again after one")
         if self.version.announced:
             raise SkewlessError(
-                f"version {self.version.announced} is on its way; wait for it, or try again after a micro-batch"
+                f"version {self.version.announced} is on its way; wait for it, or withdraw() it"
             )
         return self.folder.last() + 1
-
-    @property
-    def whose(self) -> str | None:
-        """The id of the query that the folder belongs to, if it is known."""
-        return self._whose
 
     def say(self, version: Version) -> None:
         """Let every micro-batch that starts from now on go by this."""

@@ -5,6 +5,7 @@ It belongs to the checkpoint of the query: one without the other is of no use.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -20,6 +21,7 @@ from skewless.core.errors import SkewlessError
 
 FORMAT = 1
 """The format of all files. A folder of another one is refused."""
+_REPLACING = ("local", "s3", "gcs", "abfs")  # Arrow's names of the file systems where replacing a file is one step
 RESTORE = "restore the folder that goes with this checkpoint"
 
 
@@ -45,14 +47,14 @@ class Files:
             return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file."""
+        """Write a file, over one of the same name: who reads it finds the old content or the new, also after a crash."""
         files, folder = self.place()
         path = f"{folder}/{name}"
-        files.create_dir(path.rpartition("/")[0], recursive=True)
-        aside = f"{path}.{uuid.uuid4().hex}.new"
-        with files.open_output_stream(aside) as out:
-            out.write(data)
-        files.move(aside, path)
+        if files.type_name == "local":
+            _write_local(path, data)
+        else:  # an object store replaces an object when all of it is there
+            with files.open_output_stream(path) as out:
+                out.write(data)
 
     def delete(self, name: str) -> None:
         """Delete a file, or a folder with all that is in it."""
@@ -75,6 +77,16 @@ class Files:
     def shown(self, name: str) -> str:
         """The path of a file, for messages."""
         return f"{self.uri.removeprefix('file://')}/{name}"
+
+    def for_spark(self, name: str) -> str:
+        """The path of a file, for Spark to read: it takes some characters for patterns, and calls `s3` `s3a`.
+
+        >>> Files("file:///data/run[1]").for_spark("control.json")
+        'file:///data/run\\\\[1\\\\]/control.json'
+        >>> Files("s3://bucket/run").for_spark("control.json")
+        's3a://bucket/run/control.json'
+        """
+        return re.sub(r"([][{}*?\\])", r"\\\1", f"{self.uri.replace('s3://', 's3a://', 1)}/{name}")
 
 
 @dataclass(frozen=True)
@@ -136,8 +148,12 @@ def parsed(files: Files, name: str, data: bytes) -> dict[str, Any]:
 
 
 def uri_of(path: str) -> str:
-    """A path or URI as a URI, without a slash at its end."""
-    path = re.sub(r"^file:(//)?(?=/)", "", path)
+    """A path or URI as a URI, without a slash at its end; of S3 by Arrow's name for it.
+
+    >>> uri_of("file:/data/run/"), uri_of("s3a://bucket/run")
+    ('file:///data/run', 's3://bucket/run')
+    """
+    path = re.sub(r"^s3[an]://", "s3://", re.sub(r"^file:(//)?(?=/)", "", path))
     return (path if re.match(r"[A-Za-z][\w+.-]+:/", path) else f"file://{os.path.abspath(path)}").rstrip("/")
 
 
@@ -150,4 +166,32 @@ def _file_system(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
         raise SkewlessError(
             f"Arrow cannot reach the folder {uri!r} ({error}); give a folder that it can, such as 's3://...'"
         ) from error
+    if files.type_name not in _REPLACING:
+        raise SkewlessError(
+            f"the folder {uri!r} is on {files.type_name}, where a file cannot be replaced in one step from Python, so "
+            "that a micro-batch could find half of one; give a folder on a disk that all machines share, or on an "
+            "object store: s3://, gs:// or abfss://"
+        )
     return files, path.rstrip("/")
+
+
+def _write_local(path: str, data: bytes) -> None:
+    """Write a file aside, have it on the disk, and rename it: a machine that crashes leaves no empty file behind."""
+    folder = os.path.dirname(path)
+    os.makedirs(folder, exist_ok=True)
+    aside = f"{path}.{uuid.uuid4().hex}.new"
+    try:
+        with open(aside, "xb") as out:
+            out.write(data)
+            out.flush()
+            os.fsync(out.fileno())
+        os.replace(aside, path)
+    except BaseException:
+        with contextlib.suppress(OSError):
+            os.unlink(aside)
+        raise
+    entry = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(entry)
+    finally:
+        os.close(entry)

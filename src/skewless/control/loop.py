@@ -84,6 +84,7 @@ class Loop(ABC):
         """The rows of each worker in the last micro-batch."""
         self._changed = threading.Condition(threading.RLock())
         self._failed = False
+        self._begun: str | None = None  # the run that was begun last
         self._others: set[str] = set()
 
     @property
@@ -97,23 +98,28 @@ class Loop(ABC):
         """A micro-batch is done; false if it is of another query than the one that this loop belongs to."""
         with self._changed:
             if self.run is None:
-                self.run, self.batches = seen.run, 0
+                self.run, self.batches, self._failed = seen.run, 0, False
             if self.run != seen.run:
                 self._refuse(seen)
                 return False
         try:
-            if self.query != seen.query:
-                self.bind(seen.query)
-                self.query = seen.query
+            if self._begun != seen.run:
+                self.begin(seen.query)
+                self.query, self._begun = seen.query, seen.run
             self.learn(seen)
         except Exception:  # whatever it is, the query must go on
-            if not self._failed:
-                log.exception("stream %s: nothing new is learned; what is in force stays", self.name)
-            self._failed = True
+            self._fail()
         with self._changed:
             self.batches += 1
             self._changed.notify_all()
         return True
+
+    def start(self, query: str, run: str) -> None:
+        """A query of the session starts; it may be another one's."""
+        try:
+            self.started(query, run)
+        except Exception:  # as above
+            self._fail()
 
     def end(self, run: str) -> None:
         """A run is over: the next one may be of the same query or of another."""
@@ -128,8 +134,11 @@ class Loop(ABC):
         with self._changed:
             return self._changed.wait_for(lambda: self.batches >= batches, timeout)
 
-    def bind(self, query: str) -> None:  # noqa: B027 - most have nothing to do
-        """The id of the query is known now, or is another than before."""
+    def started(self, query: str, run: str) -> None:  # noqa: B027 - most have nothing to do
+        """A query starts, and none of its micro-batches has begun."""
+
+    def begin(self, query: str) -> None:  # noqa: B027 - most have nothing to do
+        """The first micro-batch of a run is done, so that the query is known."""
 
     @abstractmethod
     def learn(self, seen: Observed) -> None:
@@ -138,6 +147,11 @@ class Loop(ABC):
     def describe(self) -> list[str]:
         """In words, what runs and why, and what is special."""
         return [self.chosen.words(self.name, self.workers)]
+
+    def _fail(self) -> None:
+        if not self._failed:
+            log.exception("stream %s: nothing new is learned; what is in force stays", self.name)
+        self._failed = True
 
     def _refuse(self, seen: Observed) -> None:
         """One DataFrame that runs as two queries at once: the second is told of, once."""

@@ -48,6 +48,7 @@ class Placing(AnnouncingLoop):
     """
 
     folder: Placements
+    carried_on = 1
 
     def __init__(
         self,
@@ -69,7 +70,7 @@ class Placing(AnnouncingLoop):
         if not self.known:
             folder.write_placement(placer.place(Counts.none(), None, workers).with_version(0), 0, None)
             self.say(Version(0))
-        self.placement = folder.placement(self.version.force)
+        self.adopt()
         if self.placement.tail_slots != placer.slots:
             raise SkewlessError(
                 f"the folder {folder.uri} has {self.placement.tail_slots} slots, and slots is {placer.slots}; "
@@ -80,13 +81,21 @@ class Placing(AnnouncingLoop):
                 f"the folder {folder.uri} has slots on {self.placement.workers} workers, and the session has "
                 f"{partitions} shuffle partitions; set spark.sql.shuffle.partitions to what it was then"
             )
-        if self.known:
-            self.workers = folder.placement(self.version.announced or self.version.force).workers
 
     @property
     def imbalance(self) -> float | None:
         """The rows of the busiest worker over the average of the active ones, in the last micro-batch."""
         return max(self.loads.values()) * self._active / sum(self.loads.values()) if self.loads else None
+
+    def begin(self, query: str) -> None:
+        """Go by what the folder says: what was known of micro-batches may be of ones that were undone."""
+        self._since = {}
+        super().begin(query)
+
+    def adopt(self) -> None:
+        """Read the placement in force, and the number of workers of the one that is to come."""
+        self.placement = self.folder.placement(self.version.force)
+        self.workers = self.folder.placement(self.version.announced or self.version.force).workers
 
     def proposed(self, workers: int | None = None) -> Placement:
         """What the placer would have now."""
@@ -123,8 +132,7 @@ class Placing(AnnouncingLoop):
 
     def learn(self, seen: Observed) -> None:
         """Learn from what was counted of a micro-batch, and take the next step."""
-        assert seen.control is not None  # its rows came with one
-        ran_by, counts = Version.of(seen.control), np.sum(np.array(seen.notes, dtype=np.int64), axis=0)
+        ran_by, counts = self.ran_by(seen.control), np.sum(np.array(seen.notes, dtype=np.int64), axis=0)
         placement = self.placement if ran_by.force == self.placement.version else self.folder.placement(ran_by.force)
         loads = np.bincount(placement.owners, counts, self.partitions)
         self._active = placement.workers
@@ -143,7 +151,7 @@ class Placing(AnnouncingLoop):
             if self.announced or ran_by != self.version:
                 return  # what is in force was not seen yet
             self._rested += 1
-        if self._rested >= self.rule.rest:
+        if self._rested >= self.rule.rest and not self.paused:
             self._plan()
 
     def _plan(self) -> None:

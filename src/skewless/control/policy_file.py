@@ -36,8 +36,8 @@ class PolicyFile(Folder):
 
     @property
     def path(self) -> str:
-        """The URI of the file."""
-        return f"{self.uri}/{self.name}"
+        """The path of the file, for Spark."""
+        return self.for_spark(self.name)
 
     def put(self, policy: Policy) -> None:
         """Make this the policy of every micro-batch that starts from now on."""

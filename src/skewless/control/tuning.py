@@ -41,6 +41,7 @@ class Tuning(AnnouncingLoop):
     """
 
     folder: BatchSizes
+    carried_on = 0  # whether all rows since were sent by an announcement is not known to a later run
 
     def __init__(
         self,
@@ -53,25 +54,33 @@ class Tuning(AnnouncingLoop):
         most: int = MOST,
     ) -> None:
         super().__init__(name, sizes.workers, chosen, folder)
-        force = self.version.force
+        windows = sizes.windows
+        self.tuner = Tuner(windows.size, windows.slide, sizes.workers, latency, unit=1e-6, period=period, most=most)
         if not self.known:
             folder.write_sizes(0, sizes, 0, None)
-        elif folder.refused(force):
-            force = folder.before(force)
-        # What was announced when the last run ended is not known to have been seen by all.
-        self.say(Version(force))
-        self.sizes = folder.sizes(force)
+            self.say(Version(0))
+        self.adopt()
         if (self.sizes.windows, self.sizes.workers) != (sizes.windows, sizes.workers):
             raise SkewlessError(
                 f"the folder {folder.uri} is of windows {self.sizes.windows} on {self.sizes.workers} workers, not "
                 f"{sizes.windows} on {sizes.workers}; name an empty folder with a new checkpoint"
             )
-        windows = sizes.windows
-        self.tuner = Tuner(windows.size, windows.slide, sizes.workers, latency, unit=1e-6, period=period, most=most)
-        self.tuner.batch = self.sizes.batch
         self._reached: dict[int, int] = {}
         self._lowest: int | None = None
         self._arrived = 0
+
+    def begin(self, query: str) -> None:
+        """Go by what the folder says, without what an earlier run announced."""
+        super().begin(query)
+        if self.announced:
+            self.withdraw()
+
+    def adopt(self) -> None:
+        """Read the sizes in force, or those before them if a worker found that they came too early."""
+        if self.folder.refused(self.version.force):
+            self.say(Version(self.folder.before(self.version.force)))
+        self.sizes = self.folder.sizes(self.version.force)
+        self.tuner.batch = self.sizes.batch
 
     def change(self, batch: int) -> None:
         """Have batches of another size, from a window on that no row has reached."""
@@ -94,8 +103,7 @@ class Tuning(AnnouncingLoop):
 
     def learn(self, seen: Observed) -> None:
         """Learn what a micro-batch went by, how far its rows reached, and how long they took."""
-        assert seen.control is not None  # its rows came with one
-        ran_by, reached = Version.of(seen.control), max(note[0] for note in seen.notes)
+        ran_by, reached = self.ran_by(seen.control), max(note[0] for note in seen.notes)
         self.loads = dict(enumerate(np.sum([note[2:] for note in seen.notes], axis=0).tolist()))
         if reached == BEFORE_ALL:
             return  # no row had a time

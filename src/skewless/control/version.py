@@ -89,8 +89,8 @@ class Versions(Folder):
 
     @property
     def control(self) -> str:
-        """The URI of the file that every micro-batch reads."""
-        return f"{self.uri}/{CONTROL}"
+        """The path, for Spark, of the file that every micro-batch reads."""
+        return self.for_spark(CONTROL)
 
     def read_control(self) -> tuple[Version, str | None] | None:
         """What the next micro-batch goes by, and the id of the query, if it is known; None in an empty folder."""
@@ -106,6 +106,14 @@ class Versions(Folder):
         """Let every micro-batch that starts from now on go by this."""
         code = replace(version, query=digest(query)).code
         self.write_fields(CONTROL, {"query": query, "control": code}, LENGTH)
+
+    def count_start(self, run: str) -> int:
+        """How many runs have started since the control was written, this one included."""
+        fields = self.need_fields(CONTROL, "the control")
+        if fields.get("run") != run:
+            fields |= {"run": run, "starts": fields.get("starts", 0) + 1}
+            self.write_fields(CONTROL, fields, LENGTH)
+        return int(fields["starts"])
 
     def add(self, number: int, before: int, query: str | None, fields: dict[str, Any]) -> None:
         """Add a version, which is to follow another one."""
@@ -173,7 +181,7 @@ class Versions(Folder):
     def forget(self, number: int) -> None:
         """Delete the versions before this one."""
         for name in self.listed("versions"):
-            stem = name.removesuffix(".json")
+            stem = name.partition(".")[0]  # what a crash left half written goes too
             if stem.isdigit() and int(stem) < number:
                 self.delete(f"versions/{name}")
 

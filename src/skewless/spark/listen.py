@@ -171,7 +171,11 @@ class Listener(StreamingQueryListener):
         self._tell(run, run.progress)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name
-        """Nothing was observed yet."""
+        """A run begins: the loops of its query are told before its first micro-batch."""
+        with _changed:
+            loops = list(_streams.values())
+        for loop in loops:
+            loop.start(str(event.id), str(event.runId))
 
     def onQueryIdle(self, event: QueryIdleEvent) -> None:  # noqa: N802 - Spark's name
         """Nothing was observed."""

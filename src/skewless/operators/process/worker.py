@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from skewless.control.folder import RESTORE
 from skewless.control.placements import OnePlacement, Placements
 from skewless.control.version import Version
 from skewless.core.arrays import BoolArray, Int64Array
@@ -219,6 +220,14 @@ class ProcessWorker(Worker):
         groups, first = codes([rows.column(1 + i) for i in self._columns.keys])
         hashes = _hashes(rows)[first]
         slots = placement.slot_of(hashes)
+        astray = np.flatnonzero(placement.owners[slots] != self._turn.worker)
+        if len(astray):
+            slot = int(slots[astray[0]])
+            raise SkewlessError(
+                f"worker {self._turn.worker} got rows of slot {placement.name(slot)}, which is worker "
+                f"{placement.owners[slot]}'s by placement {placement.version} of {self._folder}: those who sent them went "
+                f"by another one; {RESTORE}. The query stops so that no state is split"
+            )
         # Number the keys by slot and hash, and sort the rows by those numbers.
         order = np.lexsort((hashes, slots))
         number = np.empty(len(order), dtype=np.int64)

@@ -1,0 +1,355 @@
+"""The driver of a placed stream and its workers, without Spark: events lag, runs crash, are rebuilt and restored.
+
+The engine here does what Spark does: it reads the control when a micro-batch begins, runs tasks and workers, commits
+their stores together, and tells the driver of a committed micro-batch some time later. What each micro-batch gives is
+compared with one process that has dictionaries. No step may fail unless it is one that has to.
+"""
+
+from __future__ import annotations
+
+import copy
+import json
+import random
+import shutil
+from collections import deque
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skewless.control import version as versions
+from skewless.control.loop import Chosen, Observed
+from skewless.control.placements import Placements
+from skewless.control.placing import Placing
+from skewless.control.version import CONTROL, Version
+from skewless.core.errors import SkewlessError
+from skewless.place import Even, Placement, Rule
+from support.cluster import KEYS, TAIL, WORKERS, Cluster, In, Reference, placements
+
+CHOSEN = Chosen("even", "as the test asks")
+NEVER = Rule(alpha=float("inf"))  # only what the test announces
+
+
+class DiskFullError(OSError):
+    """What a worker meets that cannot write to the folder."""
+
+
+@dataclass(frozen=True)
+class FullFolder(Placements):
+    """A folder in which no state can be left."""
+
+    def give(self, *_arguments: object) -> None:
+        raise DiskFullError("no space left on device")
+
+
+@dataclass
+class Backup:
+    """The checkpoint and the folder of one time."""
+
+    batch: int
+    stores: list[dict[str, bytes]]
+    reference: Reference
+    folder: Path
+
+
+@dataclass
+class World:
+    """A query with its checkpoint, its folder, and the loop on its driver."""
+
+    path: Path
+    retain: int = 2
+    query: str = "query 1"
+    batch: int = 0
+    runs: int = 0
+    full: bool = False
+    moved: int = 0
+    """The number of versions that came into force."""
+    events: deque[Observed] = field(default_factory=deque)
+    backup: Backup | None = None
+
+    def __post_init__(self) -> None:
+        self.reference, self.force = Reference(None), 0
+        self.stores: list[dict[str, bytes]] = [{} for _worker in range(WORKERS)]
+        self.built = self.loop = self.build()
+        self.start()
+
+    @property
+    def folder(self) -> Path:
+        return self.path / "placement"
+
+    @property
+    def run(self) -> str:
+        return f"{self.query}, run {self.runs}"
+
+    def build(self) -> Placing:
+        """`process(...)` is called, which touches nothing that runs."""
+        self.built = Placing(
+            "stream", Even(slots=TAIL), Placements.at(str(self.folder)), 2, WORKERS, NEVER, self.retain, CHOSEN
+        )
+        return self.built
+
+    def start(self) -> None:
+        """A run of the DataFrame that was built last: all loops that there are hear that a query starts."""
+        self.runs += 1
+        for loop in {id(each): each for each in (self.loop, self.built)}.values():
+            loop.start(self.query, self.run)
+        self.loop = self.built
+
+    def stop(self) -> None:
+        """The run ends in peace: the driver hears of all that was done."""
+        self.hear(len(self.events))
+        self.loop.end(self.run)
+
+    def crash(self) -> None:
+        """The application dies, with what the driver had not heard yet, and is started again."""
+        self.events.clear()
+        versions._once.cache_clear()
+        self.loop = self.build()
+        self.start()
+
+    def control(self) -> Version:
+        """What the rows of a micro-batch are given, as Spark reads it from the file."""
+        return Version.of(int(json.loads((self.folder / CONTROL).read_text())["control"]))
+
+    def micro_batch(self, values: list[int], attempts: int = 1) -> None:
+        """A micro-batch, which is run again after a crash until the last attempt is committed."""
+        rows: list[In] = [(*KEYS[value % len(KEYS)], 1000 * self.batch + i, value) for i, value in enumerate(values)]
+        wanted = self.reference.run(rows, -1)
+        for attempt in range(attempts):
+            cluster = self.cluster()
+            ran_by = self.control()
+            self.moved += ran_by.force != self.force
+            self.force = ran_by.force
+            assert cluster.rows(self.batch, ran_by, rows, -1) == wanted
+            if attempt < attempts - 1:
+                self.crash()
+        self.stores = cluster.copies()
+        self.events.append(Observed(self.query, self.run, self.batch, control=ran_by.code, notes=cluster.notes))
+        self.batch += 1
+
+    def cluster(self) -> Cluster:
+        """The workers, with what is committed."""
+        kind = FullFolder if self.full else Placements
+        folder = self.loop.folder
+        cluster = Cluster(kind(folder.uri, folder.stream), None, self.query, self.run)
+        cluster.restore(self.stores)
+        return cluster
+
+    def hear(self, count: int = 1) -> None:
+        """Some of what was done reaches the driver."""
+        for _ in range(min(count, len(self.events))):
+            self.loop.hear(self.events.popleft())
+        assert not self.loop._failed
+
+    def announce(self, placement: Placement) -> None:
+        """Somebody has a placement announced; refused while another is on its way, or nothing was heard."""
+        with suppress(SkewlessError):
+            self.loop.announce(placement)
+
+    def withdraw(self) -> None:
+        with suppress(SkewlessError):
+            self.loop.withdraw()
+
+    def keep(self) -> None:
+        """The query is stopped, and folder and checkpoint are copied."""
+        self.stop()
+        kept = self.path / "kept"
+        shutil.rmtree(kept, ignore_errors=True)
+        shutil.copytree(self.folder, kept)
+        self.backup = Backup(self.batch, copy.deepcopy(self.stores), copy.deepcopy(self.reference), kept)
+        self.start()
+
+    def restore(self, *, rebuilt: bool) -> None:
+        """Both are restored in the running application."""
+        if self.backup is None:
+            return
+        self.stop()
+        shutil.rmtree(self.folder)
+        shutil.copytree(self.backup.folder, self.folder)
+        self.batch, self.stores = self.backup.batch, copy.deepcopy(self.backup.stores)
+        self.reference = copy.deepcopy(self.backup.reference)
+        if rebuilt:
+            self.build()
+        self.start()
+
+    def intrude(self) -> None:
+        """Another query of the same folder, with a new checkpoint: it gets no row out, and does no harm."""
+        if self.control().query == 0:
+            return  # nobody's yet
+        other = Cluster(Placements.at(str(self.folder)), None, "query 2", "query 2, run 1")
+        with pytest.raises(SkewlessError, match="belongs to query query 1, and this is query query 2"):
+            other.rows(0, self.control(), [(*KEYS[0], 5, 5)], -1)
+
+    def settles(self) -> None:
+        """Whatever came before: what is announced now comes into force within a few micro-batches."""
+        self.hear(len(self.events))
+        for number in range(6):
+            self.micro_batch([number, number + 1, 3])
+            self.hear(len(self.events))
+        assert not self.loop.announced
+        force = self.loop.version.force
+        self.loop.announce(Placement.of(2, tail=[0, 1, 1, 0, number % 2]))
+        for number in range(2):
+            self.micro_batch([number, 4, 5])
+            self.hear(len(self.events))
+        assert self.loop.version.force > force
+        assert self.control() == self.loop.version
+
+
+Step = Callable[[World], None]
+values = st.lists(st.integers(0, 12), min_size=1, max_size=6)
+steps: dict[str, st.SearchStrategy[Step]] = {
+    "micro-batch": values.map(lambda some: lambda world: world.micro_batch(some)),
+    "micro-batch that crashes": st.tuples(values, st.integers(2, 3)).map(
+        lambda some: lambda world: world.micro_batch(some[0], some[1])
+    ),
+    "hear": st.integers(1, 5).map(lambda count: lambda world: world.hear(count)),
+    "announce": placements().map(lambda placement: lambda world: world.announce(placement)),
+    "withdraw": st.just(lambda world: world.withdraw()),
+    "build": st.just(lambda world: world.build() and None),
+    "restart": st.just(lambda world: (world.stop(), world.start()) and None),
+    "crash": st.just(lambda world: world.crash()),
+    "keep": st.just(lambda world: world.keep()),
+    "restore": st.booleans().map(lambda rebuilt: lambda world: world.restore(rebuilt=rebuilt)),
+    "intrude": st.just(lambda world: world.intrude()),
+}
+often = ["micro-batch", "micro-batch", "micro-batch", "hear", "announce", "announce"]
+
+
+@settings(max_examples=60)
+@given(retain=st.integers(1, 3), steps=st.lists(st.sampled_from([*often, *steps]).flatmap(steps.__getitem__), max_size=40))
+def test_a_stream_goes_on_whatever_lags_crashes_or_is_restored(
+    tmp_path_factory: pytest.TempPathFactory, retain: int, steps: list[Step]
+) -> None:
+    world = World(tmp_path_factory.mktemp("stream"), retain)
+    for step in steps:
+        step(world)
+    world.settles()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_a_long_stream_goes_on_whatever_lags_crashes_or_is_restored(tmp_path: Path, seed: int) -> None:
+    chance, world = random.Random(seed), World(tmp_path)
+
+    def placement() -> Placement:
+        workers = chance.randint(1, WORKERS)
+        return Placement.of(workers, [chance.randrange(workers) for _slot in range(TAIL)])
+
+    def micro_batch() -> None:
+        world.micro_batch([chance.randint(0, 12) for _row in range(4)], chance.choice([1, 1, 1, 1, 2]))
+
+    acts: list[tuple[int, Callable[[], object]]] = [
+        (10, micro_batch),
+        (7, lambda: world.hear(chance.randint(1, 4))),
+        (6, lambda: world.announce(placement())),
+        (1, world.withdraw),
+        (1, world.build),
+        (1, lambda: (world.stop(), world.start())),
+        (1, world.keep),
+        (1, lambda: world.restore(rebuilt=chance.random() < 0.5)),
+        (1, world.intrude),
+    ]
+    for _step in range(250):
+        chance.choices([act for _weight, act in acts], [weight for weight, _act in acts])[0]()
+    assert world.moved > 10
+    world.settles()
+    for number in range(2 * world.retain):
+        world.micro_batch([number])
+        world.hear()
+    kept = [path.name for path in (world.folder / "versions").iterdir()]
+    assert kept == [f"{world.loop.version.force}.json"]  # what nobody needs any more was deleted
+    assert list((world.folder / "moves").iterdir()) == []
+
+
+def test_a_hand_over_stays_until_it_was_taken_however_late_the_driver_hears(tmp_path: Path) -> None:
+    for retain in (1, 100):
+        world = World(tmp_path / str(retain), retain)
+        world.micro_batch([0, 1, 2])
+        world.hear()
+        world.announce(Placement.of(2, tail=[1, 0, 1, 0, 1]))
+        for number in range(retain + 3):
+            world.micro_batch([number, 1, 2])
+        world.hear(len(world.events))  # of all at once
+        world.micro_batch([0, 1, 2])
+        assert world.control() == Version(1)
+        world.settles()
+
+
+def test_a_loop_that_was_built_while_another_announced_goes_on_from_there(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    world.build()
+    world.announce(Placement.of(2, tail=[1, 0, 1, 0, 1]))
+    world.stop()
+    world.start()
+    assert world.control() == Version(0, announced=1)
+    for _batch in range(2):
+        world.micro_batch([0, 1, 2])
+        world.hear()
+    assert world.control() == world.loop.version == Version(1)
+
+
+def test_an_announcement_that_cannot_be_carried_out_is_withdrawn_at_the_second_start(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(tmp_path)
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    world.announce(Placement.of(2, tail=[1, 0, 1, 0, 1]))
+    world.full = True
+    before = copy.deepcopy(world.reference)
+    for _start in range(2):
+        with pytest.raises(DiskFullError):
+            world.micro_batch([0, 1, 2])
+        world.reference = copy.deepcopy(before)
+        world.crash()
+    assert world.control() == Version(0)
+    assert "version 1 was announced and never came into force, so it is withdrawn" in caplog.text
+    world.micro_batch([0, 1, 2])
+    world.full = False
+    world.settles()
+    assert world.control() == Version(2)  # its number is not used again
+
+
+def test_an_announcement_can_be_withdrawn_though_the_query_has_failed(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    with pytest.raises(SkewlessError, match="nothing is announced, so there is nothing to withdraw"):
+        world.loop.withdraw()
+    world.announce(Placement.of(1, tail=[0] * TAIL))
+    assert world.loop.workers == 1
+    world.full, before = True, copy.deepcopy(world.reference)
+    with pytest.raises(DiskFullError):
+        world.micro_batch([0, 1, 2])
+    world.reference = before
+    world.loop.withdraw()
+    assert (world.control(), world.loop.workers) == (Version(0), 2)
+    world.micro_batch([0, 1, 2])
+
+
+def test_rows_of_a_slot_that_another_worker_owns_are_refused(tmp_path: Path) -> None:
+    folder = Placements.at(str(tmp_path))
+    folder.write_placement(Placement.of(2, tail=[0, 1, 0, 1, 0]), 0, None)
+    cluster = Cluster(folder)
+    sent = cluster.sent(0, Version(0), [(*key, 5, 5) for key in KEYS])
+    assert all(sum(table.num_rows for table in sent[worker]) for worker in range(2))
+    with pytest.raises(SkewlessError, match=r"worker 1 got rows of slot t\d, which is worker 0's by placement 0 of the"):
+        list(cluster.worker(1, 0).run(Version(0).code, sent[0], None))
+    assert cluster.stores[1].empty
+    assert list(cluster.worker(0, 0).run(Version(0).code, sent[0], None))
+
+
+def test_a_folder_is_not_touched_by_building_a_stream_that_does_not_run(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    world.announce(Placement.of(2, tail=[1, 0, 1, 0, 1]))
+    before = {path: path.read_bytes() for path in world.folder.rglob("*") if path.is_file()}
+    world.build()
+    assert {path: path.read_bytes() for path in world.folder.rglob("*") if path.is_file()} == before
