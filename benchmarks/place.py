@@ -28,12 +28,14 @@ from functools import cache, lru_cache
 
 import numpy as np
 
+from experiments.gedik import balance
+from experiments.gedik.construct import construct
+from experiments.gedik.function import PartitioningFunction
 from skewless import place
 from skewless.core.arrays import Int64Array
 from skewless.core.counts import Counts
 from skewless.core.hashing import xxhash64
-from skewless.place import PartitioningFunction, Resources, Tolerance, balance
-from skewless.place.function import Constructor
+from skewless.place import Placer, Resources, Tolerance
 from skewless.place.threshold import delta
 from skewless.sketch import LossyCounts
 from skewless.workload import Zipf
@@ -65,12 +67,10 @@ class Setting:
         """The resource functions."""
         return Resources(self.letters)
 
-    def placer(self, name: str) -> Constructor:
+    def placer(self, name: str) -> Placer:
         """The algorithm of that name."""
         options = {"resources": self.letters, "alpha": self.alpha, "sigma": self.sigma, "utility": self.utility}
-        made = place.make(name, **(options if name in TRACKING else {}))
-        assert isinstance(made, Constructor)
-        return made
+        return place.make(name, **(options if name in TRACKING else {}))
 
 
 @dataclass(frozen=True)
@@ -195,7 +195,7 @@ def _grow(name: str, setting: Setting, run: int) -> Outcome:
             counts = draws.binomial(setting.rows, frequencies[frequent])
             seen, shares = items[frequent][counts > 0], counts[counts > 0] / setting.rows
         start = time.perf_counter()
-        function = placer.construct(seen, shares, after, n, setting.domain)
+        function = construct(placer, seen, shares, after, n, setting.domain)
         seconds = time.perf_counter() - start
         before, after = after, function
     there = after(items)

@@ -18,7 +18,7 @@ CHANNELS = st.sets(st.integers(0, 50), min_size=1, max_size=12)
 @given(CHANNELS, st.integers(0, 50), st.integers(1, 40))
 def test_a_new_channel_takes_keys_and_no_other_key_moves(channels: set[int], new: int, replicas: int) -> None:
     before = Ring(sorted(channels - {new}) or [new + 1], replicas)
-    after = before.with_channels([*before.channels, new])
+    after = Ring([*before.channels, new], replicas)
     was, now = before.route(KEYS), after.route(KEYS)
     moved = was != now
     assert (now[moved] == new).all()
@@ -26,11 +26,11 @@ def test_a_new_channel_takes_keys_and_no_other_key_moves(channels: set[int], new
 
 
 @given(CHANNELS, st.integers(1, 40))
-def test_growing_and_shrinking_back_restores_every_route(channels: set[int], replicas: int) -> None:
+def test_the_same_channels_route_alike_in_whatever_order_they_come(channels: set[int], replicas: int) -> None:
     ring = Ring(sorted(channels), replicas)
-    there_and_back = ring.with_channels(60).with_channels(sorted(channels, reverse=True))
-    assert there_and_back == ring
-    assert there_and_back.route(KEYS).tolist() == ring.route(KEYS).tolist()
+    again = Ring(sorted(channels, reverse=True), replicas)
+    assert again == ring
+    assert again.route(KEYS).tolist() == ring.route(KEYS).tolist()
 
 
 @pytest.mark.parametrize("n", [1, 4, 10, 32])

@@ -9,9 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from experiments.gedik import balance
 from skewless.core.arrays import FloatArray, Int32Array
-from skewless.place import Readj, Redist, Resources, Scan, Tolerance, balance
-from skewless.place.penalty import UTILITIES
+from skewless.place import Readj, Redist, Resources, Scan, Tolerance
+from skewless.place.penalty import UTILITIES, utility
 from skewless.place.tracking import Problem, TrackingPlacer
 
 EACH = pytest.mark.parametrize("kind", [Scan, Redist, Readj])
@@ -41,7 +42,7 @@ def utility_of(name: str, letters: str, problem: Problem, placed: list[int], whe
         Resources(letters), ALPHA, problem.frequencies[placed], where[placed], problem.channels
     )
     moved = problem.state[placed][problem.before[placed] != where[placed]].sum()
-    return balance.utility(name, rho, moved / problem.ideal)
+    return utility(UTILITIES.index(name), rho, moved / problem.ideal)
 
 
 @EACH

@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from math import log, log1p
+
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from skewless.place.balance import utility as utility_by_name
 from skewless.place.penalty import NOBODY, RANKS, UTILITIES, Balance, rank, rho, rho_now, utility
 
 
@@ -51,5 +52,18 @@ def test_the_penalty_of_a_change_is_that_of_the_changed_loads(
 
 @given(st.floats(0, 10), st.floats(0, 10))
 def test_utilities_are_those_of_the_equations(balance: float, migration: float) -> None:
-    for code, name in enumerate(UTILITIES):
-        assert utility(code, balance, migration) == pytest.approx(utility_by_name(name, balance, migration))
+    expected = {
+        "A": balance,
+        "APM": balance + migration,
+        "APLM": balance + log1p(migration),
+        "ATM": balance * (1 + migration),
+        "ATLM": balance * (1 + log1p(migration)),
+    }
+    found = {name: utility(code, balance, migration) for code, name in enumerate(UTILITIES)}
+    assert found == pytest.approx(expected)
+
+
+def test_utilities_weigh_balance_and_migration() -> None:
+    values = {name: utility(UTILITIES.index(name), 3.0, 0.5) for name in ("A", "APM", "APLM", "ATM", "ATLM")}
+    expected = {"A": 3.0, "APM": 3.5, "APLM": 3 + log(1.5), "ATM": 4.5, "ATLM": 3 * (1 + log(1.5))}
+    assert values == pytest.approx(expected)

@@ -37,8 +37,7 @@ class Ring:
     Example
     -------
     >>> keys = np.arange(100_000)
-    >>> ring = Ring(10)
-    >>> before, after = ring.route(keys), ring.with_channels(11).route(keys)
+    >>> before, after = Ring(10).route(keys), Ring(11).route(keys)
     >>> loads = np.bincount(before)
     >>> bool(loads.max() / loads.mean() < 1.1)
     True
@@ -85,14 +84,6 @@ class Ring:
         channels = np.empty(len(keys), np.int32)
         _route(np.ascontiguousarray(keys, np.int64), self._points, self._owners, self._buckets, channels)
         return channels
-
-    def with_channels(self, channels: int | Sequence[int]) -> Ring:
-        """A ring over these channels, in which a channel that both rings have keeps its points.
-
-        >>> Ring(4).with_channels([0, 2, 3])
-        Ring(channels=(0, 2, 3), replicas=1000)
-        """
-        return Ring(channels, self.replicas)
 
 
 def _place(channels: Int32Array, replicas: int) -> tuple[npt.NDArray[np.uint64], Int32Array]:

@@ -12,7 +12,6 @@ from skewless.place.base import Placer
 from skewless.place.consistent import Consistent
 from skewless.place.even import Even
 from skewless.place.fading import FadingCounts
-from skewless.place.function import PartitioningFunction
 from skewless.place.placement import Move, Placement, moves
 from skewless.place.readj import Readj
 from skewless.place.redist import Redist
@@ -29,7 +28,6 @@ __all__ = [
     "Even",
     "FadingCounts",
     "Move",
-    "PartitioningFunction",
     "Placement",
     "Placer",
     "Readj",
@@ -47,7 +45,6 @@ _CLASSES: dict[str, type[Placer]] = {
     each.name: each for each in (Uniform, Consistent, Scan, Redist, Readj, AutoFlow, Even)
 }
 NAMES = tuple(_CLASSES)
-_ALSO = {"hash": "uniform"}
 
 
 def make(name: str, **options: Any) -> Placer:
@@ -61,7 +58,7 @@ def make(name: str, **options: Any) -> Placer:
     skewless.core.errors.SkewlessError: no placer 'readjust'; there are uniform, consistent, scan, redist, readj,
     autoflow, even
     """
-    kind = _CLASSES.get(_ALSO.get(name, name))
+    kind = _CLASSES.get("uniform" if name == "hash" else name)
     if kind is None:
         raise SkewlessError(f"no placer {name!r}; there are {', '.join(NAMES)}")
     known = list(inspect.signature(kind.__init__).parameters)[1:]

@@ -9,7 +9,7 @@ import numpy as np
 from skewless.core.arrays import FloatArray, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
-from skewless.place.base import NO_KEYS, NO_OWNERS, SLOTS, Placer
+from skewless.place.base import SLOTS, Owners, Placer, in_turn
 from skewless.place.placement import Placement
 
 
@@ -60,16 +60,15 @@ class AutoFlow(Placer):
         self.window_length = window_length
         self._rounds: deque[FloatArray] = deque(maxlen=window_length)
 
-    def _place(
-        self, seen: Counts, previous: Placement | None, workers: int
-    ) -> tuple[Int32Array, Int64Array, Int32Array]:
+    def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
         self._rounds.append(seen.by_slot(self.slots))
         if previous is None:
-            return (np.arange(self.slots) % workers).astype(np.int32), NO_KEYS, NO_OWNERS
+            return Owners(in_turn(self.slots, workers))
         counts = np.sum(self._rounds, axis=0)
         owners = rehome(previous.tail, counts, workers)
-        owners[diminish(owners, counts, workers, self.factor)] = _idlest(owners, counts, workers)
-        return owners, NO_KEYS, NO_OWNERS
+        idlest = np.bincount(owners, counts, workers).argmin()
+        owners[diminish(owners, counts, workers, self.factor)] = idlest
+        return Owners(owners)
 
 
 def diminish(owners: Int32Array, counts: FloatArray, workers: int, factor: float) -> Int64Array:
@@ -90,10 +89,6 @@ def diminish(owners: Int32Array, counts: FloatArray, workers: int, factor: float
                 given.append(int(slot))
                 gap -= counts[slot]
     return np.array(given, np.int64)
-
-
-def _idlest(owners: Int32Array, counts: FloatArray, workers: int) -> int:
-    return int(np.bincount(owners, counts, workers).argmin())
 
 
 def rehome(owners: Int32Array, counts: FloatArray, workers: int) -> Int32Array:

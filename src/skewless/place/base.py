@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,14 @@ MOST_SLOTS = 1 << 24
 SLOTS = 4096  # tail slots by default
 
 
+class Owners(NamedTuple):
+    """What a placer decides: the worker of each tail slot, the keys to track in any order, and the worker of each."""
+
+    tail: Int32Array
+    keys: Int64Array = np.zeros(0, np.int64)
+    own: Int32Array = np.zeros(0, np.int32)
+
+
 class Placer(Prototype, ABC):
     """Decides which worker owns each slot; a key is on one worker only, because its state cannot be merged.
 
@@ -30,9 +38,7 @@ class Placer(Prototype, ABC):
     name: ClassVar[str]
 
     def __init__(self, slots: int = SLOTS) -> None:
-        if not isinstance(slots, (int, np.integer)) or not 1 <= slots <= MOST_SLOTS:
-            raise SkewlessError(f"slots is {slots!r}; give a whole number from 1 to {MOST_SLOTS}")
-        self.slots = int(slots)
+        self.slots = _whole("slots", slots, MOST_SLOTS)
 
     def place(self, seen: Counts, previous: Placement | None, workers: int) -> Placement:
         """A placement for this many workers, one version after `previous`; `previous` itself if nothing changes.
@@ -46,8 +52,7 @@ class Placer(Prototype, ABC):
         workers
             The number of workers from now on: as many as before, more, or fewer.
         """
-        if not isinstance(workers, (int, np.integer)) or not 1 <= workers <= MOST_WORKERS:
-            raise SkewlessError(f"workers is {workers!r}; give a whole number from 1 to {MOST_WORKERS}")
+        workers = _whole("workers", workers, MOST_WORKERS)
         if previous is not None and previous.tail_slots != self.slots:
             raise SkewlessError(
                 f"the placement has {previous.tail_slots} tail slots and this placer {self.slots}; "
@@ -55,17 +60,26 @@ class Placer(Prototype, ABC):
             )
         if seen.tail is not None and len(seen.tail) != self.slots:
             raise SkewlessError(f"the tail was counted in {len(seen.tail)} slots, but there are {self.slots}")
-        tail, keys, own = self._place(seen, previous, int(workers))
+        tail, keys, own = self._place(seen, previous, workers)
         order = np.argsort(keys)
-        placed = Placement(int(workers), tail, keys[order], own[order], 0 if previous is None else previous.version + 1)
+        placed = Placement(workers, tail, keys[order], own[order], 0 if previous is None else previous.version + 1)
         return previous if previous is not None and placed.same_owners(previous) else placed
 
     @abstractmethod
-    def _place(
-        self, seen: Counts, previous: Placement | None, workers: int
-    ) -> tuple[Int32Array, Int64Array, Int32Array]:
-        """The worker of each tail slot, the keys to track, and the worker of each of these keys."""
+    def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
+        """The owners of the slots for this many workers."""
 
 
-NO_KEYS: Int64Array = np.zeros(0, np.int64)
-NO_OWNERS: Int32Array = np.zeros(0, np.int32)
+def in_turn(slots: int, workers: int) -> Int32Array:
+    """The worker of each slot if slots are given to the workers in turn.
+
+    >>> in_turn(6, 4)
+    array([0, 1, 2, 3, 0, 1], dtype=int32)
+    """
+    return (np.arange(slots) % workers).astype(np.int32)
+
+
+def _whole(name: str, value: int, most: int) -> int:
+    if not isinstance(value, (int, np.integer)) or not 1 <= value <= most:
+        raise SkewlessError(f"{name} is {value!r}; give a whole number from 1 to {most}")
+    return int(value)

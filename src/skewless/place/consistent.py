@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.core.arrays import FloatArray, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.core.ring import Ring
-from skewless.place.base import NO_KEYS, NO_OWNERS, SLOTS
-from skewless.place.function import Constructor, PartitioningFunction
+from skewless.place.base import SLOTS, Owners, Placer
 from skewless.place.placement import Placement
 
 
-class Consistent(Constructor):
+class Consistent(Placer):
     """Places slots by a consistent-hash ring of the workers.
 
     Parameters
@@ -44,18 +42,5 @@ class Consistent(Constructor):
             raise SkewlessError(f"replicas is {replicas}; give at least 1")
         self.replicas = replicas
 
-    def construct(
-        self,
-        items: Int64Array,
-        frequencies: FloatArray,
-        previous: PartitioningFunction | None,
-        channels: int,
-        domain: int | None = None,
-    ) -> PartitioningFunction:
-        """A function that consists of the ring alone; no item is tracked."""
-        return PartitioningFunction(channels, ring=Ring(channels, self.replicas))
-
-    def _place(
-        self, seen: Counts, previous: Placement | None, workers: int
-    ) -> tuple[Int32Array, Int64Array, Int32Array]:
-        return Ring(workers, self.replicas).route(np.arange(self.slots)), NO_KEYS, NO_OWNERS
+    def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
+        return Owners(Ring(workers, self.replicas).route(np.arange(self.slots)))

@@ -8,7 +8,7 @@ from skewless.core.arrays import FloatArray, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.place.autoflow import rehome
-from skewless.place.base import SLOTS, Placer
+from skewless.place.base import SLOTS, Owners, Placer, in_turn
 from skewless.place.placement import Placement
 
 
@@ -49,28 +49,26 @@ class Even(Placer):
             raise SkewlessError(f"tolerance is {tolerance}; give at least 0, such as 0.05")
         self.hot, self.tolerance = hot, tolerance
 
-    def _place(
-        self, seen: Counts, previous: Placement | None, workers: int
-    ) -> tuple[Int32Array, Int64Array, Int32Array]:
+    def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
         keys, counts = self._tracked(seen, previous, workers)
-        loads = np.maximum(seen.by_slot(self.slots) - np.bincount(keys % self.slots, counts, self.slots), 0)
+        tail_loads = np.maximum(seen.by_slot(self.slots) - np.bincount(keys % self.slots, counts, self.slots), 0)
+        loads = np.concatenate([tail_loads, counts])
         if previous is None:
-            tail = (np.arange(self.slots) % workers).astype(np.int32)
+            tail = in_turn(self.slots, workers)
             own = tail[keys % self.slots]
         else:
             tail, own = previous.tail, previous.worker_of(keys)
-        owners = rehome(np.concatenate([tail, own]), np.concatenate([loads, counts]), workers)
-        level(owners, np.concatenate([loads, counts]), workers, self.tolerance)
-        return owners[: self.slots], keys, owners[self.slots :]
+        owners = rehome(np.concatenate([tail, own]), loads, workers)
+        level(owners, loads, workers, self.tolerance)
+        return Owners(owners[: self.slots], keys, owners[self.slots :])
 
     def _tracked(self, seen: Counts, previous: Placement | None, workers: int) -> tuple[Int64Array, FloatArray]:
         """The keys with slots of their own, and their rows."""
-        least = self.hot * seen.total / workers
-        had = np.isin(seen.keys, previous.keys) if previous is not None else np.zeros(0, bool)
         counts = np.asarray(seen.counts, np.float64)
-        kept = counts >= least
+        least = np.full(len(counts), self.hot * seen.total / workers)
         if previous is not None:
-            kept |= had & (counts >= least / 2)
+            least[np.isin(seen.keys, previous.keys)] /= 2
+        kept = counts >= least
         return seen.keys[kept], counts[kept]
 
 

@@ -85,12 +85,7 @@ class Placement:
 
     @classmethod
     def of(
-        cls,
-        workers: int,
-        tail: list[int] | Int32Array,
-        own: dict[int, int] | None = None,
-        *,
-        version: int = 0,
+        cls, workers: int, tail: list[int] | Int32Array, own: dict[int, int] | None = None, *, version: int = 0
     ) -> Placement:
         """A placement from the worker of each tail slot and of each tracked key."""
         own = own or {}

@@ -8,7 +8,7 @@ from skewless.core.arrays import BoolArray, Float, Int, Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import inner, lean_kernel
 from skewless.place.base import SLOTS
-from skewless.place.penalty import NOBODY, UTILITIES, Balance, rank, rho, rho_now, utility
+from skewless.place.penalty import NOBODY, Balance, rank, rho, rho_now, utility
 from skewless.place.resources import Resources, Tolerance
 from skewless.place.tracking import Problem, TrackingPlacer
 
@@ -82,10 +82,9 @@ class Readj(TrackingPlacer):
         for k, weights in enumerate(problem.weights):
             loads[k] += np.bincount(where, weights, problem.channels)
         times = np.zeros(len(where), np.int64)
-        if len(where):
-            code, extreme = UTILITIES.index(self.utility), np.zeros(problem.channels, np.bool_)
-            moved = problem.moved + float(problem.state[~there].sum())
-            _readjust(problem, problem.balance(loads), code, moved, self.most_moves, extreme, where, times)
+        extreme = np.zeros(problem.channels, np.bool_)
+        moved = problem.moved + float(problem.state[~there].sum())
+        _readjust(problem, problem.balance(loads), self.code, moved, self.most_moves, extreme, where, times)
         return where, times
 
 

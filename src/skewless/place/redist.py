@@ -6,8 +6,8 @@ import numpy as np
 
 from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.kernel import lean_kernel
-from skewless.place.penalty import NOBODY, UTILITIES, Balance, rank
-from skewless.place.scan import best_channel, put
+from skewless.place.penalty import NOBODY, Balance, rank
+from skewless.place.scan import best_channel, place_each, put
 from skewless.place.tracking import Problem, TrackingPlacer
 
 
@@ -36,10 +36,7 @@ class Redist(TrackingPlacer):
 
     def assign(self, problem: Problem) -> Int32Array:
         """A channel for each item."""
-        where = np.full(len(problem.frequencies), NOBODY, np.int32)
-        order = np.argsort(-problem.frequencies, kind="stable")
-        _redist(problem, problem.balance(problem.floor.copy()), UTILITIES.index(self.utility), order, where)
-        return where
+        return place_each(_redist, problem, self.code)
 
 
 @lean_kernel

@@ -36,12 +36,8 @@ class Resources:
 
     Examples
     --------
-    >>> Resources("LQL").computation
-    'Q'
-    >>> Resources("LQL").loads(np.array([0.5, 0.1]))
-    array([[0.5 , 0.1 ],
-           [0.25, 0.01],
-           [0.5 , 0.1 ]])
+    >>> Resources("LQL").state
+    'L'
     """
 
     letters: str = "LCL"
@@ -58,20 +54,6 @@ class Resources:
     def state(self) -> str:
         """The letter of the state that a key holds, which is also what moving the key costs."""
         return self.letters[0]
-
-    @property
-    def computation(self) -> str:
-        """The letter of the computation."""
-        return self.letters[1]
-
-    @property
-    def communication(self) -> str:
-        """The letter of the communication: rows sent, so usually linear."""
-        return self.letters[2]
-
-    def loads(self, frequencies: FloatArray) -> FloatArray:
-        """What each item costs: a row for each resource, a column for each item."""
-        return np.stack([beta(letter, frequencies) for letter in self.letters])
 
 
 @dataclass(frozen=True)

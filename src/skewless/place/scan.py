@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from skewless.core.arrays import Float, Int, Int32Array, Int64Array
 from skewless.core.kernel import inner, lean_kernel
-from skewless.place.penalty import NOBODY, UTILITIES, Balance, rank, rho, utility
+from skewless.place.penalty import NOBODY, Balance, rank, rho, utility
 from skewless.place.tracking import Problem, TrackingPlacer
 
 
@@ -39,10 +41,17 @@ class Scan(TrackingPlacer):
 
     def assign(self, problem: Problem) -> Int32Array:
         """A channel for each item."""
-        where = np.full(len(problem.frequencies), NOBODY, np.int32)
-        order = np.argsort(-problem.frequencies, kind="stable")
-        _scan(problem, problem.balance(problem.floor.copy()), UTILITIES.index(self.utility), order, where)
-        return where
+        return place_each(_scan, problem, self.code)
+
+
+def place_each(
+    kernel: Callable[[Problem, Balance, int, Int64Array, Int32Array], None], problem: Problem, code: int
+) -> Int32Array:
+    """A channel for each item by this kernel, which gets the items in falling order of frequency."""
+    where = np.full(len(problem.frequencies), NOBODY, np.int32)
+    order = np.argsort(-problem.frequencies, kind="stable")
+    kernel(problem, problem.balance(problem.floor.copy()), code, order, where)
+    return where
 
 
 @inner

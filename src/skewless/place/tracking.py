@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections import Counter
 from typing import NamedTuple
 
 import numpy as np
 
-from skewless.core.arrays import FloatArray, Int32Array, Int64Array
+from skewless.core.arrays import BoolArray, FloatArray, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
-from skewless.core.ring import Ring
-from skewless.place.base import SLOTS
+from skewless.place.base import SLOTS, Owners
 from skewless.place.consistent import Consistent
-from skewless.place.function import PartitioningFunction
 from skewless.place.penalty import NOBODY, RANKS, UTILITIES, Balance
 from skewless.place.placement import Placement
 from skewless.place.resources import Resources, Tolerance, beta
-from skewless.place.threshold import theta, tracked
+from skewless.place.threshold import delta, theta
 
 
 class Problem(NamedTuple):
@@ -74,10 +73,8 @@ class Problem(NamedTuple):
         untracked items whose load counts too: frequency, number of items (taken to be alike) and channel; None ignores
         their load, as the paper does.
         """
-        counted: dict[tuple[str, float], int] = {}
-        for letter, tolerated in zip(resources.letters, alpha, strict=True):
-            if letter != "C":
-                counted[letter, tolerated] = counted.get((letter, tolerated), 0) + 1
+        pairs = zip(resources.letters, alpha, strict=True)
+        counted = Counter((letter, tolerated) for letter, tolerated in pairs if letter != "C")
         weights = np.zeros((len(counted), len(frequencies)))
         floor = np.zeros((len(counted), channels))
         for k, (letter, _) in enumerate(counted):
@@ -88,17 +85,18 @@ class Problem(NamedTuple):
             total = weights[k].sum() + floor[k].sum()
             weights[k] /= total or 1.0
             floor[k] /= total or 1.0
-        state = np.where(before == NOBODY, 0.0, beta(resources.state, frequencies))
-        moved, tracked_state = 0.0, float(beta(resources.state, frequencies).sum())
+        state = beta(resources.state, frequencies)
+        moved, total_state = 0.0, float(state.sum())
         if dropped is not None:
             lost, was, now = dropped
-            moved = float(beta(resources.state, lost)[was != now].sum())
-            tracked_state += float(beta(resources.state, lost).sum())
+            dropped_state = beta(resources.state, lost)
+            moved = float(dropped_state[was != now].sum())
+            total_state += float(dropped_state.sum())
         times = np.array(list(counted.values()), np.float64)
         return cls(
             channels,
             np.ascontiguousarray(frequencies, np.float64),
-            state,
+            np.where(before == NOBODY, 0.0, state),
             np.ascontiguousarray(before, np.int32),
             np.ascontiguousarray(fallback, np.int32),
             weights,
@@ -106,7 +104,7 @@ class Problem(NamedTuple):
             np.array([theta(tolerated, channels) for _, tolerated in counted]),
             floor,
             moved,
-            (tracked_state / channels) or 1.0,
+            (total_state / channels) or 1.0,
         )
 
     def balance(self, loads: FloatArray) -> Balance:
@@ -156,43 +154,33 @@ class TrackingPlacer(Consistent):
         if utility not in UTILITIES:
             raise SkewlessError(f"no utility {utility!r}; there are {', '.join(UTILITIES)}")
         self.utility = utility
+        self.code = UTILITIES.index(utility)
 
     @abstractmethod
     def assign(self, problem: Problem) -> Int32Array:
         """A channel for each item."""
 
-    def construct(
-        self,
-        items: Int64Array,
-        frequencies: FloatArray,
-        previous: PartitioningFunction | None,
-        channels: int,
-        domain: int | None = None,
-    ) -> PartitioningFunction:
-        """A function with the frequent items where `assign` puts them, and the others on the ring."""
-        ring = Ring(channels, self.replicas)
-        kept = tracked(frequencies, self.resources, self.alpha, self.sigma, channels, domain or len(items))
-        chosen = np.flatnonzero(kept)
-        chosen = chosen[np.argsort(items[chosen])]
-        mine = items[chosen]
-        dropped = None
-        before = np.full(len(mine), NOBODY, np.int32)
-        if previous is not None:
-            before = previous(mine)
-            gone = ~np.isin(previous.items, mine)
-            lost = previous.items[gone]
-            dropped = (_find(lost, items, frequencies), previous.explicit[gone], ring.route(lost))
-        problem = Problem.of(
-            self.resources, self.alpha, channels, frequencies[chosen], before, ring.route(mine), dropped
-        )
-        return PartitioningFunction(channels, mine, self.assign(problem), ring)
+    def tracked(self, frequencies: FloatArray, channels: int, domain: int) -> BoolArray:
+        """Whether each item is worth an entry of its own: it passes delta, and the second filter if there is one.
 
-    def _place(
-        self, seen: Counts, previous: Placement | None, workers: int
-    ) -> tuple[Int32Array, Int64Array, Int32Array]:
-        tail, _, _ = super()._place(seen, previous, workers)
+        A single channel is always balanced, so nothing is tracked there.
+
+        >>> from skewless.place import Scan
+        >>> Scan().tracked(np.array([0.4, 0.001]), channels=10, domain=1000)
+        array([ True, False])
+        """
+        if channels == 1 or set(self.resources.letters) == {"C"}:
+            return np.zeros(len(frequencies), bool)
+        asked = (self.resources, self.alpha, self.sigma, channels, domain)
+        kept: BoolArray = frequencies >= delta(*asked)
+        if "Q" in self.resources.letters:
+            kept &= frequencies >= delta(*asked, frequencies[kept])
+        return kept
+
+    def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
+        tail = super()._place(seen, previous, workers).tail
         shares, slots = seen.shares, seen.keys % self.slots
-        kept = tracked(shares, self.resources, self.alpha, self.sigma, workers, seen.domain)
+        kept = self.tracked(shares, workers, seen.domain)
         keys = seen.keys[kept]
         rest = dropped = None
         before = np.full(len(keys), NOBODY, np.int32)
@@ -207,18 +195,19 @@ class TrackingPlacer(Consistent):
             before = previous.worker_of(keys)
             gone = ~np.isin(previous.keys, keys)
             lost = previous.keys[gone]
-            dropped = (_find(lost, seen.keys, shares), previous.own[gone], tail[lost % self.slots])
+            dropped = (frequency_of(lost, seen.keys, shares), previous.own[gone], tail[lost % self.slots])
         problem = Problem.of(
             self.resources, self.alpha, workers, shares[kept], before, tail[slots[kept]], dropped, rest
         )
-        return tail, keys, self.assign(problem)
+        return Owners(tail, keys, self.assign(problem))
 
 
-def _find(wanted: Int64Array, items: Int64Array, frequencies: FloatArray) -> FloatArray:
-    """The frequency of each wanted item, 0 for one that is not listed."""
-    if not len(items) or not len(wanted):
-        return np.zeros(len(wanted))
-    order = np.argsort(items)
-    at = np.minimum(np.searchsorted(items, wanted, sorter=order), len(items) - 1)
-    found: FloatArray = np.where(items[order[at]] == wanted, frequencies[order[at]], 0.0)
-    return found
+def frequency_of(wanted: Int64Array, items: Int64Array, frequencies: FloatArray) -> FloatArray:
+    """The frequency of each wanted item, 0 for one that is not listed.
+
+    >>> frequency_of(np.array([5, 6]), np.array([7, 5]), np.array([0.2, 0.1]))
+    array([0.1, 0. ])
+    """
+    listed = np.isin(items, wanted)
+    known = dict(zip(items[listed].tolist(), frequencies[listed].tolist(), strict=True))
+    return np.array([known.get(item, 0.0) for item in wanted.tolist()])

@@ -7,13 +7,15 @@ from functools import cache
 import numpy as np
 import pytest
 
+from experiments.gedik import balance
+from experiments.gedik.construct import construct
+from experiments.gedik.function import PartitioningFunction
 from skewless import place
 from skewless.core.arrays import FloatArray, Int64Array
 from skewless.core.hashing import xxhash64
 from skewless.core.home import homes
 from skewless.core.ring import Ring
-from skewless.place import PartitioningFunction, Resources, Tolerance, balance
-from skewless.place.function import Constructor
+from skewless.place import Resources, Tolerance
 from skewless.workload import Zipf
 
 DOMAIN = 100_000
@@ -26,18 +28,12 @@ def domain(run: int) -> tuple[Int64Array, FloatArray]:
     return xxhash64(np.arange(DOMAIN), seed=run), Zipf(1.0, keys=DOMAIN).frequencies
 
 
-def constructor(name: str) -> Constructor:
-    made = place.make(name)
-    assert isinstance(made, Constructor)
-    return made
-
-
 @cache
 def grown(name: str, run: int, channels: int) -> PartitioningFunction:
     """A function grown to so many channels, one at a time."""
     if channels == 1:
         return PartitioningFunction(1)
-    return constructor(name).construct(*domain(run), grown(name, run, channels - 1), channels)
+    return construct(place.make(name), *domain(run), grown(name, run, channels - 1), channels)
 
 
 def mean_imbalance(name: str) -> float:
@@ -90,9 +86,8 @@ def test_the_map_is_small(name: str) -> None:
 @EVERY
 def test_channels_may_go(name: str) -> None:
     items, f = domain(1)
-    placer = constructor(name)
     ten = grown(name, 1, 10)
-    seven = placer.construct(items, f, ten, 7)
+    seven = construct(place.make(name), items, f, ten, 7)
     before, after = ten(items), seven(items)
     assert np.array_equal(np.unique(after), np.arange(7))
     if name != "uniform":
@@ -118,7 +113,12 @@ def test_uniform_hashing_is_that_of_the_homes() -> None:
 def test_frequent_items_alone_construct_the_same_function() -> None:
     items, f = domain(2)
     whole = grown("redist", 2, 6)
-    placer = constructor("redist")
-    again = placer.construct(items[:1000], f[:1000], grown("redist", 2, 5), 6, DOMAIN)
+    again = construct(place.make("redist"), items[:1000], f[:1000], grown("redist", 2, 5), 6, DOMAIN)
     assert np.array_equal(whole.items, again.items)
     assert np.array_equal(whole.explicit, again.explicit)
+
+
+@pytest.mark.parametrize("name", ["autoflow", "even"])
+def test_placers_that_move_slots_construct_no_function(name: str) -> None:
+    with pytest.raises(ValueError, match=f"{name} moves slots, so it constructs no function"):
+        construct(place.make(name), *domain(0), None, 2)

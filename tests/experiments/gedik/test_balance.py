@@ -1,16 +1,16 @@
 from __future__ import annotations
 
-from math import isclose, log
+from math import isclose
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from experiments.gedik import balance
 from skewless.core.arrays import FloatArray, Int32Array
 from skewless.core.errors import SkewlessError
-from skewless.place import Resources, Tolerance, balance
-from skewless.place.threshold import theta
+from skewless.place import Resources, Tolerance
 
 # Figure 1: X Z V R U Y W L, and where they are.
 TOY = np.array([5.0, 3, 2, 1, 4, 3, 3, 1])
@@ -84,18 +84,6 @@ def test_the_migration_penalty_counts_dropped_items(items: Items, dropped: Items
     state, before, after = arrays(items)
     found = balance.migration_penalty(state, before, after, 4, *arrays(dropped), unplaced)
     assert isclose(found, moved / ideal, abs_tol=1e-12)
-
-
-@given(st.floats(1.01, 4), st.integers(2, 40))
-def test_theta_is_the_largest_distance_from_the_average(alpha: float, channels: int) -> None:
-    loads = np.array([alpha, *np.ones(channels - 1)])  # the worst case: one at alpha, all others at 1
-    assert isclose(theta(alpha, channels), (loads.max() - loads.mean()) / loads.mean(), rel_tol=1e-9)
-
-
-def test_utilities_weigh_balance_and_migration() -> None:
-    values = {name: balance.utility(name, 3.0, 0.5) for name in ("A", "APM", "APLM", "ATM", "ATLM")}
-    expected = {"A": 3.0, "APM": 3.5, "APLM": 3 + log(1.5), "ATM": 4.5, "ATLM": 3 * (1 + log(1.5))}
-    assert values == pytest.approx(expected)
 
 
 def test_an_idle_channel_is_infinitely_imbalanced() -> None:

@@ -1,8 +1,8 @@
 """How balanced a partitioning function is and what changing it costs: the equations of Gedik's paper.
 
 Items are positions in arrays: `frequencies[d]` is the share of the rows that item d has, `where[d]` the channel it is
-on, one of 0 to `channels` - 1. Equations 14 to 17 are in `threshold`; 7 and 8 ask for a small function that is built
-fast, and have nothing to compute.
+on, one of 0 to `channels` - 1. Equations 14 to 17 are in `skewless.place.threshold`, the utilities of section 4.3 in
+`skewless.place.penalty`. Equations 7 and 8 ask for a small function that is built fast, and have nothing to compute.
 
 Reference
 ---------
@@ -10,8 +10,6 @@ Gedik. Partitioning functions for stateful data parallelism in stream processing
 """
 
 from __future__ import annotations
-
-from math import log1p
 
 import numpy as np
 
@@ -140,19 +138,3 @@ def balance_penalty(
         if letter != "C"
     ]
     return float(np.prod(spreads) ** (1 / len(spreads))) if spreads else 0.0
-
-
-def utility(name: str, rho: float, gamma: float) -> float:
-    """Section 4.3: both penalties in one number; lower is better.
-
-    >>> [round(utility(name, 2.0, 1.0), 3) for name in ("A", "APM", "APLM", "ATM", "ATLM")]
-    [2.0, 3.0, 2.693, 4.0, 3.386]
-    """
-    forms = {
-        "A": rho,
-        "APM": rho + gamma,
-        "APLM": rho + log1p(gamma),
-        "ATM": rho * (1 + gamma),
-        "ATLM": rho * (1 + log1p(gamma)),
-    }
-    return forms[name]

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from skewless.core.arrays import FloatArray, Int32Array, Int64Array
+from skewless.core.arrays import Int32Array, Int64Array
 from skewless.core.home import homes
 from skewless.core.ring import Ring
-from skewless.place.base import NO_KEYS, NO_OWNERS, Placer
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,8 +35,8 @@ class PartitioningFunction:
     """
 
     channels: int
-    items: Int64Array = field(default_factory=lambda: NO_KEYS)
-    explicit: Int32Array = field(default_factory=lambda: NO_OWNERS)
+    items: Int64Array = field(default_factory=lambda: np.zeros(0, np.int64))
+    explicit: Int32Array = field(default_factory=lambda: np.zeros(0, np.int32))
     ring: Ring | None = None
 
     def __call__(self, items: Int64Array) -> Int32Array:
@@ -57,31 +55,3 @@ class PartitioningFunction:
     def __len__(self) -> int:
         """The number of tracked items, which is the size of the function."""
         return len(self.items)
-
-
-class Constructor(Placer):
-    """A placer that can also construct the paper's own form of a partitioning function."""
-
-    @abstractmethod
-    def construct(
-        self,
-        items: Int64Array,
-        frequencies: FloatArray,
-        previous: PartitioningFunction | None,
-        channels: int,
-        domain: int | None = None,
-    ) -> PartitioningFunction:
-        """A function for this many channels.
-
-        Parameters
-        ----------
-        items, frequencies
-            The frequent items, each with its share of all rows. They may be the whole domain or what a sketch
-            remembers of it.
-        previous
-            The function in use, from which state would have to move.
-        channels
-            The number of channels from now on.
-        domain
-            The number of all items, if those given are not all.
-        """

@@ -1,0 +1,1 @@
+"""Code and modules for the papers' figures, outside the wheel."""
