@@ -25,7 +25,8 @@ class Assignment(Protocol):
         """For each copy of these rows: the row that it copies, and its worker."""
 
     def batch_of(self, window: int) -> range:
-        """The windows that are assigned together with this one."""
+        """The windows that are assigned together with this one; it alone where there are no batches."""
+        return range(window, window + 1)
 
 
 @dataclass(frozen=True)
@@ -95,13 +96,13 @@ class BatchAssignment(Assignment):
         windows = np.asarray(windows, np.int64)
         at = np.searchsorted([start for start, _batch in self.sizes], windows, side="right") - 1
         origins, batches = self._origins()[at], np.array([batch for _start, batch in self.sizes])[at]
-        return self._worker(hashes, origins + (windows - origins) // batches)
+        return worker_in_turn(hashes, origins + (windows - origins) // batches, self.workers)
 
     def next_of(self, worker: int, hashes: Int64Array, windows: Int64Array) -> Int64Array:
         """For each window, the first one from there on that this worker owns; only for batches of one size."""
         ((_start, batch),) = self.sizes
         numbers = windows // batch
-        ahead = (worker - self._worker(hashes, numbers)) % self.workers
+        ahead = (worker - worker_in_turn(hashes, numbers, self.workers)) % self.workers
         return np.where(ahead == 0, windows, (numbers + ahead) * batch)
 
     def copies(self, hashes: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -133,16 +134,11 @@ class BatchAssignment(Assignment):
         count[first > last] = 0
         rows = np.repeat(np.arange(len(first)), count)
         nth = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
-        return rows, self._worker(hashes[rows], low[rows] + nth)
+        return rows, worker_in_turn(hashes[rows], low[rows] + nth, self.workers)
 
     def _origins(self) -> Int64Array:
         """The window from which the batches of each size are counted."""
         return np.array([0 if start == BEFORE_ALL else start for start, _batch in self.sizes], np.int64)
-
-    def _worker(self, hashes: Int64Array, numbers: Int64Array) -> Int64Array:
-        # Both are first reduced below the number of workers: a hash uses all 64 bits, so their sum could overflow.
-        worker: Int64Array = (np.asarray(hashes, np.int64) % self.workers + numbers % self.workers) % self.workers
-        return worker
 
 
 @dataclass(frozen=True)
@@ -165,9 +161,12 @@ class KeyAssignment(Assignment):
         """Each row once, with the worker of its key."""
         return np.arange(len(hashes)), hashes % self.workers
 
-    def batch_of(self, window: int) -> range:
-        """This window alone."""
-        return range(window, window + 1)
+
+def worker_in_turn(hashes: Int64Array, numbers: Int64Array, workers: int) -> Int64Array:
+    """The worker of each number of a key: the workers take turns, and the hash of the key says where they start."""
+    # Both are first reduced below the number of workers: a hash uses all 64 bits, so their sum could overflow.
+    worker: Int64Array = (np.asarray(hashes, np.int64) % workers + numbers % workers) % workers
+    return worker
 
 
 def mine(deal: Assignment, worker: int, hashes: Int64Array, windows: Int64Array) -> BoolArray:

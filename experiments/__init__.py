@@ -1,0 +1,1 @@
+"""Code for the figures of the papers, outside the wheel."""
