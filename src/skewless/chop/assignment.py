@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from skewless.core.arrays import BoolArray, Int64Array
 from skewless.core.errors import SkewlessError
@@ -80,21 +80,18 @@ class BatchAssignment(Assignment):
 
     def changed(self, batch: int, window: int) -> BatchAssignment:
         """The same assignment up to a window, with batches of another size from that window on."""
-        return BatchAssignment(
-            self.windows, self.workers, (*[size for size in self.sizes if size[0] < window], (window, batch))
-        )
+        kept = [size for size in self.sizes if size[0] < window]
+        return replace(self, sizes=(*kept, (window, batch)))
 
     def from_window(self, window: int) -> BatchAssignment:
         """The same assignment for windows from this one on; earlier windows are no longer needed."""
-        first, *others = self.sizes
-        pairs = pairwise([*others, (_AFTER_ALL, 0)])
-        kept = [size for size, (end, _batch) in pairs if end > window]
-        return BatchAssignment(self.windows, self.workers, (first, *kept))
+        kept = [size for i, size in enumerate(self.sizes) if i == 0 or self._end(i) > window]
+        return replace(self, sizes=tuple(kept))
 
     def worker_of(self, hashes: Int64Array, windows: Int64Array) -> Int64Array:
         """The worker that owns each window of a key."""
         windows = np.asarray(windows, np.int64)
-        at = np.searchsorted([start for start, _batch in self.sizes], windows, side="right") - 1
+        at = self._size_of(windows)
         origins, batches = self._origins()[at], np.array([batch for _start, batch in self.sizes])[at]
         return worker_in_turn(hashes, origins + (windows - origins) // batches, self.workers)
 
@@ -117,24 +114,31 @@ class BatchAssignment(Assignment):
 
     def batch_of(self, window: int) -> range:
         """The windows of the batch that contains this one."""
-        i = int(np.searchsorted([start for start, _batch in self.sizes], window, side="right")) - 1
+        i = int(self._size_of(window))
         origin, batch = int(self._origins()[i]), self.sizes[i][1]
         start = origin + (window - origin) // batch * batch
-        end = self.sizes[i + 1][0] if i + 1 < len(self.sizes) else _AFTER_ALL
-        return range(start, min(start + batch, end))
+        return range(start, min(start + batch, self._end(i)))
 
     def _piece(self, i: int, hashes: Int64Array, first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
         """The copies that go to batches of the i-th size."""
         start, batch = self.sizes[i]
-        end = self.sizes[i + 1][0] if i + 1 < len(self.sizes) else _AFTER_ALL
         origin = self._origins()[i]
-        first, last = np.maximum(first, start), np.minimum(last, end - 1)
+        first, last = np.maximum(first, start), np.minimum(last, self._end(i) - 1)
         low = origin + (first - origin) // batch
         count = np.clip(origin + (last - origin) // batch - low + 1, 0, self.workers)
         count[first > last] = 0
         rows = np.repeat(np.arange(len(first)), count)
         nth = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
         return rows, worker_in_turn(hashes[rows], low[rows] + nth, self.workers)
+
+    def _size_of(self, windows: npt.ArrayLike) -> Int64Array:
+        """Which of the sizes each window's batch has."""
+        at: Int64Array = np.searchsorted([start for start, _batch in self.sizes], windows, side="right") - 1
+        return at
+
+    def _end(self, i: int) -> int:
+        """The first window after those of the i-th size."""
+        return self.sizes[i + 1][0] if i + 1 < len(self.sizes) else _AFTER_ALL
 
     def _origins(self) -> Int64Array:
         """The window from which the batches of each size are counted."""
