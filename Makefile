@@ -54,7 +54,7 @@ bench-versions: java $(ready) | compiling  ## compare the speed of another check
 clean:  ## delete .venv and everything that is made again by running
 	rm -rf .venv build dist .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks
 	rm -rf spark-warehouse metastore_db derby.log
-	find src tests benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	find src tests benchmarks experiments -name __pycache__ -type d -prune -exec rm -rf {} +
 
 java:
 	@tools/check-java

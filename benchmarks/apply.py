@@ -29,13 +29,14 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
+from experiments.sliding_windows.partition import ByWindow
+from experiments.sliding_windows.tasks import run
 from skewless.api.windowed import KeyedWindows
-from skewless.chop import ByWindow, Costs, disorder
+from skewless.chop import Costs, disorder
 from skewless.chop.assignment import Assignment, BatchAssignment
 from skewless.chop.ring import PaneAssignment, PaneRing
 from skewless.core.windows import Windows
 from skewless.operators.windows.spread import Spread
-from skewless.simulate.tasks import run
 from skewless.spark.staging import sent
 from skewless.workload import Zipf
 from skewless.workload.linear_road import LinearRoad

@@ -5,7 +5,7 @@ costs in proportion, by batch in between (Figure 6); panes scale with the worker
 windows hardly (Figure 7); a batch size chosen from measured costs is near the best; order costs latency.
 
 The split and the costs of a worker are measured here, on one core, over Linear Road reports; the cluster is simulated
-(`skewless.simulate.tasks`), with these costs and with those that the paper's own figures imply.
+(`experiments.sliding_windows.tasks`), with these costs and with those that the paper's own figures imply.
 
 What measuring taught: the costs behind two of the paper's points (40,000 rows/s with one window to update, 5,000 with a
 hundred) give its others, 2 % and 19 % off, if window updates are counted exactly; with its own count they are 71 % and
@@ -25,24 +25,13 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from skewless.chop import (
-    BatchModel,
-    ByBatch,
-    ByPane,
-    ByWindow,
-    CostEstimator,
-    Costs,
-    Merger,
-    PaneRing,
-    Partitioner,
-    Result,
-    Tuner,
-    choose,
-    disorder,
-)
+from experiments.sliding_windows.model import PaperModel
+from experiments.sliding_windows.partition import ByBatch, ByPane, ByWindow, Partitioner
+from experiments.sliding_windows.ring import Ring
+from experiments.sliding_windows.tasks import Run, run, run_ring, sustained
+from skewless.chop import BatchModel, CostEstimator, Costs, Merger, Result, Tuner, choose, disorder
 from skewless.core.arrays import Float, FloatArray, Int, Int64Array
 from skewless.core.kernel import lean_kernel
-from skewless.simulate.tasks import Run, run, run_ring, sustained
 from skewless.workload.linear_road import LinearRoad, Reports
 
 T = TypeVar("T", bound=Hashable)
@@ -186,7 +175,7 @@ def scale_up(title: str, costs: Costs, merge: float, slide: int, split: dict[str
         yield f"| {workers} | " + " | ".join(cells) + " |"
     if split is None:
         model = BatchModel(size, slide, 1.0, 4, costs, headroom=0.0)
-        counted = BatchModel(size, slide, 1.0, 4, costs, headroom=0.0, paper=True)
+        counted = PaperModel(size, slide, 1.0, 4, costs, headroom=0.0)
         yield ""
         yield "| 4 workers gain, rows/s | paper, measured | exact count | the paper's count |"
         yield "|---|---|---|---|"
@@ -213,7 +202,7 @@ def tuning(mixes: dict[str, tuple[Costs, int, float]]) -> Iterator[str]:
         tuner = Tuner(size, slide, workers, bound, period=1.0, headroom=HEADROOM)
         _let_run(tuner, costs, 0.9 * swept[best])
         chosen = _sustained(costs, size, slide, workers, tuner.batch, bound)
-        counted = BatchModel(size, slide, 0.9 * swept[best], workers, costs, HEADROOM, paper=True)
+        counted = PaperModel(size, slide, 0.9 * swept[best], workers, costs, HEADROOM)
         theirs = choose(counted, bound, period=1.0).batch
         yield (
             f"| {name} | {slide} | {bound:g} | {best} | {swept[best]:,.0f} | {tuner.batch} | {chosen:,.0f} "
@@ -230,7 +219,7 @@ def ring() -> Iterator[str]:
     yield "|---|---|---|---|---|"
     for size, slide in ((6, 4), (60, 1), (100, 1), (60, 25)):
         for workers in (4, 16):
-            panes = PaneRing(size, slide, workers)
+            panes = Ring(size, slide, workers)
             windows = range(100 * panes.run * workers)
             sent = [each / len(windows) for each in (panes.messages(windows), panes.messages_without_ring(windows))]
             yield f"| {size}, {slide} | {workers} | {panes.run} | {sent[0]:.2f} | {sent[1]:.2f} |"
@@ -282,7 +271,7 @@ def _timed(what: Callable[..., object], *given: object) -> float:
 
 def _ring_speed(size: int, slide: int, workers: int, costs: Costs, merge: float) -> float:
     rounds = max(20, 160 // workers)  # enough that the start and the end do not show
-    return run_ring(PaneRing(size, slide, workers), costs, merge, rounds=rounds).throughput
+    return run_ring(Ring(size, slide, workers), costs, merge, rounds=rounds).throughput
 
 
 def _limited(speed: float, split: float = np.inf) -> str:

@@ -55,7 +55,7 @@ def anchors(page: Path) -> set[str]:
 )
 def test_every_file_and_command_that_is_named_is_there(page: Path) -> None:
     text = page.read_text()
-    for path in re.findall(r"`((?:src|tests|docs|examples|benchmarks)/[\w./-]*)`", text):
+    for path in re.findall(r"`((?:src|tests|docs|examples|benchmarks|experiments)/[\w./-]*)`", text):
         assert (ROOT / path).exists(), path
     targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     assert set(re.findall(r"(?:`|^)make ([a-z-]+)(?:`| +#)", text, re.MULTILINE)) <= targets

@@ -65,8 +65,9 @@ def test_spark_is_known_in_few_places() -> None:
     assert homes <= {"spark", "api", "job", "demo"}
 
 
-def test_nothing_in_the_package_knows_the_benchmarks() -> None:
-    assert importing("benchmarks") == set()
+@pytest.mark.parametrize("outside", ["benchmarks", "experiments"])
+def test_nothing_in_the_package_knows_what_is_outside_of_it(outside: str) -> None:
+    assert importing(outside) == set()
 
 
 def local_functions() -> list[object]:

@@ -6,9 +6,10 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from skewless.chop import BatchModel, ByBatch, Costs, Tuner, choose
+from experiments.sliding_windows.partition import ByBatch
+from experiments.sliding_windows.tasks import sustained
+from skewless.chop import BatchModel, Costs, Tuner, choose
 from skewless.core.errors import SkewlessError
-from skewless.simulate.tasks import sustained
 
 MIXES = {
     "rows": Costs(update=1.77e-6, open_close=0.0, other=23.2e-6),
@@ -63,20 +64,12 @@ def test_no_size_does_better_by_more_than_a_little_within_the_bound() -> None:
 
 
 def test_without_a_solution_the_backlog_grows_least() -> None:
-    for paper in (False, True):
-        model = BatchModel(SIZE, SLIDE, 1e6, WORKERS, MIXES["rows"], HEADROOM, paper=paper)
-        choice = choose(model, LATENCY, PERIOD)
-        sizes = np.arange(1, 1001)
-        possible = sizes[model.waiting(sizes) + model.running(sizes) <= LATENCY]
-        assert not choice.kept
-        assert model.excess(choice.batch) == model.excess(possible).min()
-
-
-def test_the_papers_count_has_a_minimum_between() -> None:
-    model = BatchModel(SIZE, SLIDE, 20_000.0, WORKERS, MIXES["rows"], HEADROOM, paper=True)
+    model = BatchModel(SIZE, SLIDE, 1e6, WORKERS, MIXES["rows"], HEADROOM)
+    choice = choose(model, LATENCY, PERIOD)
     sizes = np.arange(1, 1001)
-    least = int(sizes[model.excess(sizes).argmin()])
-    assert 1 < least < 1000
+    possible = sizes[model.waiting(sizes) + model.running(sizes) <= LATENCY]
+    assert not choice.kept
+    assert model.excess(choice.batch) == model.excess(possible).min()
 
 
 def test_where_even_an_idle_worker_is_too_slow_the_bound_is_exceeded_by_least() -> None:
@@ -135,7 +128,6 @@ def test_windows_of_time_hold_the_rows_that_arrive_in_them() -> None:
     assert by_rows.model is not None
     assert by_time.model.size == pytest.approx(by_rows.model.size)
     assert by_time.model == replace(by_rows.model, size=by_time.model.size, slide=by_time.model.slide)
-    assert by_time.expected().shape == by_time.expected(paper=True).shape == (1000,)
 
 
 def test_what_cannot_be_tuned_is_refused() -> None:
@@ -148,5 +140,3 @@ def test_what_cannot_be_tuned_is_refused() -> None:
         Tuner(1, 2, 4, 0.5)
     with pytest.raises(SkewlessError, match="a unit of 0"):
         Tuner(2, 1, 4, 0.5, unit=0)
-    with pytest.raises(SkewlessError, match="nothing was chosen yet"):
-        Tuner(2, 1, 4, 0.5).expected()

@@ -52,10 +52,14 @@ def test_rounds_are_summed_over_the_window() -> None:
     assert AutoFlow(slots=4, factor=0.5).place(spike, before, 2).tail.tolist() == [0, 1, 1, 1]  # half of 80 - 20
     patient = AutoFlow(slots=4, factor=0.5, window_length=3)
     for seen in (rows(10, 10, 10, 10), rows(10, 10, 10, 10)):
+        patient.learn(seen)
         assert patient.place(seen, before, 2) is before
-    assert patient.place(spike, before, 2).tail.tolist() == [0, 0, 1, 1]  # 120 against 60, in slots of 70 and 50
+    patient.learn(spike)
+    for _ask in range(3):  # to be asked adds no round
+        assert patient.place(spike, before, 2).tail.tolist() == [0, 0, 1, 1]  # 120 against 60, in slots of 70 and 50
     for _ in range(2):
-        later = patient.place(spike, before, 2)
+        patient.learn(spike)
+    later = patient.place(spike, before, 2)
     assert later.tail.tolist() == [0, 1, 1, 1]  # 240 against 60: the slot of 90 fits, that of 150 does not
 
 
@@ -64,6 +68,7 @@ def test_what_has_moved_counts_for_its_new_owner() -> None:
     placement = Placement.of(2, [0, 0, 0, 1])
     tails = []
     for _ in range(4):
+        placer.learn(rows(30, 20, 20, 10))
         placement = placer.place(rows(30, 20, 20, 10), placement, 2)
         tails.append(placement.tail.tolist())
     assert tails == [[1, 0, 0, 1]] * 4

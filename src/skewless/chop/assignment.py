@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from skewless.core.arrays import BoolArray, Int64Array
 from skewless.core.errors import SkewlessError
@@ -25,7 +25,8 @@ class Assignment(Protocol):
         """For each copy of these rows: the row that it copies, and its worker."""
 
     def batch_of(self, window: int) -> range:
-        """The windows that are assigned together with this one."""
+        """The windows that are assigned together with this one; it alone where there are no batches."""
+        return range(window, window + 1)
 
 
 @dataclass(frozen=True)
@@ -79,29 +80,26 @@ class BatchAssignment(Assignment):
 
     def changed(self, batch: int, window: int) -> BatchAssignment:
         """The same assignment up to a window, with batches of another size from that window on."""
-        return BatchAssignment(
-            self.windows, self.workers, (*[size for size in self.sizes if size[0] < window], (window, batch))
-        )
+        kept = [size for size in self.sizes if size[0] < window]
+        return replace(self, sizes=(*kept, (window, batch)))
 
     def from_window(self, window: int) -> BatchAssignment:
         """The same assignment for windows from this one on; earlier windows are no longer needed."""
-        first, *others = self.sizes
-        pairs = pairwise([*others, (_AFTER_ALL, 0)])
-        kept = [size for size, (end, _batch) in pairs if end > window]
-        return BatchAssignment(self.windows, self.workers, (first, *kept))
+        kept = [size for i, size in enumerate(self.sizes) if i == 0 or self._end(i) > window]
+        return replace(self, sizes=tuple(kept))
 
     def worker_of(self, hashes: Int64Array, windows: Int64Array) -> Int64Array:
         """The worker that owns each window of a key."""
         windows = np.asarray(windows, np.int64)
-        at = np.searchsorted([start for start, _batch in self.sizes], windows, side="right") - 1
+        at = self._size_of(windows)
         origins, batches = self._origins()[at], np.array([batch for _start, batch in self.sizes])[at]
-        return self._worker(hashes, origins + (windows - origins) // batches)
+        return worker_in_turn(hashes, origins + (windows - origins) // batches, self.workers)
 
     def next_of(self, worker: int, hashes: Int64Array, windows: Int64Array) -> Int64Array:
         """For each window, the first one from there on that this worker owns; only for batches of one size."""
         ((_start, batch),) = self.sizes
         numbers = windows // batch
-        ahead = (worker - self._worker(hashes, numbers)) % self.workers
+        ahead = (worker - worker_in_turn(hashes, numbers, self.workers)) % self.workers
         return np.where(ahead == 0, windows, (numbers + ahead) * batch)
 
     def copies(self, hashes: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
@@ -116,33 +114,35 @@ class BatchAssignment(Assignment):
 
     def batch_of(self, window: int) -> range:
         """The windows of the batch that contains this one."""
-        i = int(np.searchsorted([start for start, _batch in self.sizes], window, side="right")) - 1
+        i = int(self._size_of(window))
         origin, batch = int(self._origins()[i]), self.sizes[i][1]
         start = origin + (window - origin) // batch * batch
-        end = self.sizes[i + 1][0] if i + 1 < len(self.sizes) else _AFTER_ALL
-        return range(start, min(start + batch, end))
+        return range(start, min(start + batch, self._end(i)))
 
     def _piece(self, i: int, hashes: Int64Array, first: Int64Array, last: Int64Array) -> tuple[Int64Array, Int64Array]:
         """The copies that go to batches of the i-th size."""
         start, batch = self.sizes[i]
-        end = self.sizes[i + 1][0] if i + 1 < len(self.sizes) else _AFTER_ALL
         origin = self._origins()[i]
-        first, last = np.maximum(first, start), np.minimum(last, end - 1)
+        first, last = np.maximum(first, start), np.minimum(last, self._end(i) - 1)
         low = origin + (first - origin) // batch
         count = np.clip(origin + (last - origin) // batch - low + 1, 0, self.workers)
         count[first > last] = 0
         rows = np.repeat(np.arange(len(first)), count)
         nth = np.arange(len(rows)) - np.repeat(np.cumsum(count) - count, count)
-        return rows, self._worker(hashes[rows], low[rows] + nth)
+        return rows, worker_in_turn(hashes[rows], low[rows] + nth, self.workers)
+
+    def _size_of(self, windows: npt.ArrayLike) -> Int64Array:
+        """Which of the sizes each window's batch has."""
+        at: Int64Array = np.searchsorted([start for start, _batch in self.sizes], windows, side="right") - 1
+        return at
+
+    def _end(self, i: int) -> int:
+        """The first window after those of the i-th size."""
+        return self.sizes[i + 1][0] if i + 1 < len(self.sizes) else _AFTER_ALL
 
     def _origins(self) -> Int64Array:
         """The window from which the batches of each size are counted."""
         return np.array([0 if start == BEFORE_ALL else start for start, _batch in self.sizes], np.int64)
-
-    def _worker(self, hashes: Int64Array, numbers: Int64Array) -> Int64Array:
-        # Both are first reduced below the number of workers: a hash uses all 64 bits, so their sum could overflow.
-        worker: Int64Array = (np.asarray(hashes, np.int64) % self.workers + numbers % self.workers) % self.workers
-        return worker
 
 
 @dataclass(frozen=True)
@@ -165,9 +165,12 @@ class KeyAssignment(Assignment):
         """Each row once, with the worker of its key."""
         return np.arange(len(hashes)), hashes % self.workers
 
-    def batch_of(self, window: int) -> range:
-        """This window alone."""
-        return range(window, window + 1)
+
+def worker_in_turn(hashes: Int64Array, numbers: Int64Array, workers: int) -> Int64Array:
+    """The worker of each number of a key: the workers take turns, and the hash of the key says where they start."""
+    # Both are first reduced below the number of workers: a hash uses all 64 bits, so their sum could overflow.
+    worker: Int64Array = (np.asarray(hashes, np.int64) % workers + numbers % workers) % workers
+    return worker
 
 
 def mine(deal: Assignment, worker: int, hashes: Int64Array, windows: Int64Array) -> BoolArray:

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from skewless.core.arrays import FloatArray
 from skewless.core.errors import SkewlessError
+
+Amount = TypeVar("Amount", float, FloatArray)
 
 
 @dataclass(frozen=True)
@@ -34,7 +37,7 @@ class Costs:
         if not min(self.update, self.open_close, self.other) >= 0:
             raise SkewlessError(f"costs are {self}; give seconds of at least 0")
 
-    def of(self, updates: float, windows: float, rows: float) -> float:
+    def of(self, updates: Amount, windows: Amount, rows: Amount) -> Amount:
         """Seconds for this many updates, windows (opened and closed) and rows."""
         return updates * self.update + windows * self.open_close + rows * self.other
 
@@ -55,10 +58,6 @@ class BatchModel:
         Seconds for each part of the work.
     headroom
         Share of a worker's time that is kept free for other things, the paper's H.
-    paper
-        Whether to count window updates as the paper does, s B (B + 1) / 2 + (w - s) in a batch, instead of exactly:
-        each of the B windows is updated by each of its w rows. The two counts agree for B = 1 and B = 2 w / s - 2;
-        between these the paper's count is too low, beyond them too high. It is here for comparison.
 
     Examples
     --------
@@ -83,7 +82,6 @@ class BatchModel:
     workers: int
     costs: Costs
     headroom: float = 0.1
-    paper: bool = False
 
     def __post_init__(self) -> None:
         """Check that there are windows, rows and workers."""
@@ -101,14 +99,12 @@ class BatchModel:
         return self.size + (_numbers(batch) - 1) * self.slide
 
     def updates(self, batch: npt.ArrayLike) -> FloatArray:
-        """Window updates in a batch."""
-        b = _numbers(batch)
-        return self.slide * b * (b + 1) / 2 + (self.size - self.slide) if self.paper else b * self.size
+        """Window updates in a batch: each of the B windows is updated by each of its rows."""
+        return _numbers(batch) * self.size
 
     def work(self, batch: npt.ArrayLike) -> FloatArray:
         """Seconds of work in a batch."""
-        costs = self.costs
-        return self.updates(batch) * costs.update + _numbers(batch) * costs.open_close + self.rows(batch) * costs.other
+        return self.costs.of(self.updates(batch), _numbers(batch), self.rows(batch))
 
     def cost(self, batch: npt.ArrayLike) -> FloatArray:
         """Cost(B): seconds of work for a row that a worker gets."""

@@ -25,7 +25,19 @@ class Result:
 
 @dataclass(frozen=True)
 class Waits:
-    """What the order has cost so far: how long and how many results were held back, in micro-batches and in seconds."""
+    """What the order has cost so far.
+
+    Parameters
+    ----------
+    delivered
+        Results delivered.
+    batches, most_batches
+        Micro-batches that they waited, all together and at most.
+    seconds, most_seconds
+        The same in seconds.
+    most_held, most_held_rows
+        The most results that were held back after a micro-batch, and the most rows.
+    """
 
     delivered: int = 0
     batches: int = 0

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
 from skewless.chop.cost import BatchModel, Costs
 from skewless.chop.estimate import CostEstimator
-from skewless.core.arrays import FloatArray
 from skewless.core.errors import SkewlessError
 from skewless.core.windows import Windows
 
@@ -38,7 +37,7 @@ def choose(model: BatchModel, latency: float, period: float, most: int = MOST) -
 
     Examples
     --------
-    >>> from skewless.chop import Costs
+    >>> from dataclasses import replace
     >>> model = BatchModel(100, 1, rate=5000, workers=4, costs=Costs(1.77e-6, 0, 23.2e-6))
     >>> choose(model, latency=0.5, period=10)
     Choice(batch=358, kept=True)
@@ -91,7 +90,6 @@ class Tuner:
 
     Examples
     --------
-    >>> from skewless.chop import Costs
     >>> truth = Costs(1.77e-6, 0, 23.2e-6)
     >>> tuner = Tuner(100, 1, workers=4, latency=0.5, period=1)
     >>> for second in range(5):
@@ -161,12 +159,6 @@ class Tuner:
         elif self.size > self.slide:
             self.batch = self.batch // 2 if self.batch > 1 else min(2, self.most)
         return self.batch
-
-    def expected(self, *, paper: bool = False) -> FloatArray:
-        """Throughput of every batch size from 1 to `most`, by the model of the last choice."""
-        if self.model is None:
-            raise SkewlessError("nothing was chosen yet; call tune() a period after the first call")
-        return replace(self.model, paper=paper).throughput(np.arange(1, self.most + 1))
 
     def _model(self, rate: float, density: float | None) -> BatchModel:
         rows = density or (1.0 if self.unit is None else self.unit * rate)

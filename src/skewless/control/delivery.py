@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skewless.chop.merge import Merger, Result
+from skewless.chop.merge import Merger, Result, Waits
 from skewless.core import blob
 from skewless.core.arrays import BoolArray, Int64Array
 from skewless.core.errors import SkewlessError
@@ -46,37 +46,26 @@ class Order:
 
 
 @dataclass(frozen=True)
-class Report:
-    """What order cost so far.
+class Report(Waits):
+    """What order cost so far, with what waits now and what came too late.
 
     A result is all rows of a number, such as a window, that came in one micro-batch.
 
     Parameters
     ----------
-    delivered
-        Results delivered.
-    mean_batches, most_batches
-        Micro-batches that they waited.
-    mean_seconds, most_seconds
-        The same in seconds.
     held, held_rows
-        Results that wait now, and their rows.
+        Results that wait now, and their rows, with those of parts too many, which `most_held_rows` leaves out.
     late, late_rows
         Of those delivered, results that came after their number was complete, and their rows.
 
     Examples
     --------
-    >>> print(Report(delivered=40, mean_batches=0.5, most_batches=2, held=1, held_rows=9))
+    >>> print(Report(delivered=40, batches=20, most_batches=2, held=1, held_rows=9))
     40 results delivered, none late
     waited 0.50 micro-batches on average and 2 at most, 0.00 s on average and 0.00 s at most
     held back now: 1 result, 9 rows
     """
 
-    delivered: int = 0
-    mean_batches: float = 0.0
-    most_batches: int = 0
-    mean_seconds: float = 0.0
-    most_seconds: float = 0.0
     held: int = 0
     held_rows: int = 0
     late: int = 0
@@ -128,18 +117,10 @@ class Delivery:
     @property
     def report(self) -> Report:
         """What order cost so far."""
-        waits = self._merger.waits
-        delivered = waits.delivered + self._late
+        waits = asdict(self._merger.waits)
+        waits["delivered"] += self._late
         return Report(
-            delivered,
-            waits.batches / max(1, delivered),
-            waits.most_batches,
-            waits.seconds / max(1, delivered),
-            waits.most_seconds,
-            self._merger.held,
-            len(self._ids),
-            self._late,
-            self._late_rows,
+            **waits, held=self._merger.held, held_rows=len(self._ids), late=self._late, late_rows=self._late_rows
         )
 
     def add(self, rows: pa.Table, now: float = 0.0) -> pa.Table:

@@ -47,7 +47,7 @@ class Files:
             return None
 
     def write(self, name: str, data: bytes) -> None:
-        """Write a file, over one of the same name: who reads it finds the old content or the new, also after a crash."""
+        """Write a file, over one of the same name: whoever reads it finds the old content or the new one."""
         files, folder = self.place()
         path = f"{folder}/{name}"
         if files.type_name == "local":

@@ -187,13 +187,15 @@ class Placing(AnnouncingLoop):
             key: int(rows) for key, rows in zip(placement.keys.tolist(), counts[len(tail) :].tolist(), strict=True)
         }
         if top is not None:
-            for key, rows in zip(top.keys.tolist(), top.counts.tolist(), strict=True):
-                if key not in known and rows >= LEAST:
+            for key, count in zip(top.keys.tolist(), top.counts.tolist(), strict=True):
+                if key not in known and count >= LEAST:
                     slot = key % len(tail)
-                    known[key] = min(int(rows), int(tail[slot]))
+                    known[key] = min(int(count), int(tail[slot]))
                     tail[slot] -= known[key]
-        keys = np.array(list(known), dtype=np.int64)
-        self._recent.add(keys, np.array(list(known.values()), dtype=np.int64), int(counts.sum()), tail)
+        keys, rows = np.array(list(known), dtype=np.int64), np.array(list(known.values()), dtype=np.int64)
+        came = rows > 0
+        self.placer.learn(Counts(keys[came], rows[came], int(counts.sum()), tail))
+        self._recent.add(keys, rows, int(counts.sum()), tail)
 
     def _forget(self, batch: int) -> None:
         """Delete what no replay can need: moves to a version are needed for as long as its first micro-batch is."""

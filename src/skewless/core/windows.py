@@ -1,4 +1,4 @@
-"""Sliding windows over whole numbers: which windows hold a row, and which row closes them."""
+"""Sliding windows over whole numbers: which windows hold a row, and which are over."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skewless.core.arrays import BoolArray, Int64Array
+from skewless.core.arrays import Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.interval import microseconds
 
@@ -21,20 +21,9 @@ _GAPS = (
 )
 
 
-@dataclass(frozen=True, eq=False)
-class Marks:
-    """What the split stage writes on each row: the first and last window that hold it, and whether it closes one."""
-
-    first: Int64Array
-    last: Int64Array
-    closer: BoolArray
-
-
 @dataclass(frozen=True)
 class Windows:
     """Windows `[k slide, k slide + size)`, of time as Spark's `window()` has them, or of row numbers.
-
-    The numbers are the paper's less one: its tuple i is row i - 1 here, its window j is window j - 1.
 
     Parameters
     ----------
@@ -48,14 +37,8 @@ class Windows:
     Examples
     --------
     >>> windows = Windows(size=3, slide=1, rows=True)
-    >>> marks = windows.marks(np.arange(5))
-    >>> marks.first, marks.last, marks.closer
-    (array([0, 0, 0, 1, 2]), array([0, 1, 2, 3, 4]), array([False, False,  True,  True,  True]))
-
-    References
-    ----------
-    C. Balkesen, N. Tatbul: Scalable data partitioning techniques for parallel sliding window processing over data
-    streams. DMSN 2011 (section 2.2).
+    >>> windows.first(np.arange(5)), windows.last(np.arange(5))
+    (array([0, 0, 0, 1, 2]), array([0, 1, 2, 3, 4]))
     """
 
     size: int
@@ -91,11 +74,6 @@ class Windows:
     def lowest(self) -> int:
         """The first window there is."""
         return 0 if self.rows else BEFORE_ALL
-
-    @property
-    def replication(self) -> float:
-        """Windows that hold a row, on average."""
-        return self.size / self.slide
 
     def batches(self, batch: int) -> Windows:
         """The windows that hold `batch` of these each, one after the other: number b holds b batch, b batch + 1, ..."""
@@ -133,7 +111,9 @@ class Windows:
 
     def first(self, times: Int64Array) -> Int64Array:
         """The first window that holds each time."""
-        return self._ended(times) + 1
+        ended = (np.asarray(times, np.int64) - self.size) // self.slide
+        first: Int64Array = np.maximum(ended + 1, self.lowest)
+        return first
 
     def last(self, times: Int64Array) -> Int64Array:
         """The last window that holds each time; lower than the first where no window does."""
@@ -146,47 +126,3 @@ class Windows:
     def open_at(self, watermark: int) -> int:
         """The first window that ends after the watermark: all before it are complete, and no other."""
         return max((watermark - self.size) // self.slide + 1, self.lowest)
-
-    def marks(self, times: Int64Array, then: int | None = None) -> Marks:
-        """Mark rows that come in order of time.
-
-        A row closes a window if it is the last in it. Of rows with equal times that is the last one, and in sparse time
-        it need not lie on the window's last instant.
-
-        Parameters
-        ----------
-        times
-            The time or number of each row, never falling.
-        then
-            Where the stream goes on: the next row's time, or a watermark. Without it, one after the last row, which is
-            right for row numbers. For times it closes what ends there, as if no equal time came next.
-
-        Examples
-        --------
-        >>> Windows(10, 5).marks(np.array([8, 9, 9, 13]), then=20).closer
-        array([False, False,  True,  True])
-        """
-        times = as_times(times)
-        if len(times) and (np.diff(times) < 0).any():
-            raise SkewlessError("times fall; sort the rows by time before they are marked")
-        after = times[-1:] + 1 if then is None else np.array([then], np.int64)
-        if len(times) and after[0] < times[-1]:
-            raise SkewlessError(f"the stream goes on at {then}, before its last row at {times[-1]}; give a later time")
-        ended = self._ended(np.append(times, after[: len(times)]))
-        return Marks(ended[: len(times)] + 1, self.last(times), ended[1:] > ended[: len(times)])
-
-    def _ended(self, times: Int64Array) -> Int64Array:
-        """The last window that has ended by each time."""
-        ended: Int64Array = np.maximum((np.asarray(times, np.int64) - self.size) // self.slide, self.lowest - 1)
-        return ended
-
-
-def as_times(times: Int64Array) -> Int64Array:
-    """Times as a flat array of longs; anything but whole numbers is refused."""
-    times = np.asarray(times)
-    if times.ndim != 1 or not np.can_cast(times.dtype, np.int64):
-        raise SkewlessError(
-            f"times are {times.dtype} of shape {times.shape}; give one flat array of whole numbers, "
-            "such as microseconds since 1970 or row numbers"
-        )
-    return np.ascontiguousarray(times, dtype=np.int64)

@@ -31,7 +31,8 @@ class AutoFlow(Placer):
     factor
         The smallest difference to act on, as a share of the busiest worker's load.
     window_length
-        The number of rounds over which rows are summed: 1 follows every spike; more rounds react only if a spike lasts.
+        The number of rounds, as told by `learn`, over which rows are summed: 1 follows every spike; more rounds react
+        only if a spike lasts. Without any round, a placement goes by the counts that it is given.
 
     Examples
     --------
@@ -60,11 +61,14 @@ class AutoFlow(Placer):
         self.window_length = window_length
         self._rounds: deque[FloatArray] = deque(maxlen=window_length)
 
-    def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
+    def learn(self, seen: Counts) -> None:
+        """Take note of a round."""
         self._rounds.append(seen.by_slot(self.slots))
+
+    def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
         if previous is None:
             return Owners(in_turn(self.slots, workers))
-        counts = np.sum(self._rounds, axis=0)
+        counts = np.sum(self._rounds, axis=0) if self._rounds else seen.by_slot(self.slots)
         owners = rehome(previous.tail, counts, workers)
         idlest = np.bincount(owners, counts, workers).argmin()
         owners[diminish(owners, counts, workers, self.factor)] = idlest

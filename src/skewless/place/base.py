@@ -65,6 +65,9 @@ class Placer(Prototype, ABC):
         placed = Placement(workers, tail, keys[order], own[order], 0 if previous is None else previous.version + 1)
         return previous if previous is not None and placed.same_owners(previous) else placed
 
+    def learn(self, seen: Counts) -> None:
+        """Take note of a round, such as a micro-batch: the counts of this round alone, each round once."""
+
     @abstractmethod
     def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
         """The owners of the slots for this many workers."""

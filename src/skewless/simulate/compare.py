@@ -11,7 +11,7 @@ from skewless.core.arrays import Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.simulate.replay import Replay, replay
 from skewless.simulate.source import Stream
-from skewless.simulate.verdict import Verdict, choose, split_per_key
+from skewless.simulate.verdict import Verdict, choose
 from skewless.simulate.warm import warm_up
 
 SLIDES = 10
@@ -43,7 +43,7 @@ class Comparison:
                     "mean_window": result.mean_window,
                     "worst_window": result.worst_window,
                     "last_window": result.last_window,
-                    "fragments_per_key": split_per_key(result),
+                    "fragments_per_key": result.mean_fragments,
                     "hot_keys": result.hot_keys,
                     "tuples_per_second": round(result.tuples_per_second),
                     "loads": result.total.tolist(),

@@ -87,6 +87,11 @@ class Replay:
         return float(self.window_max_over_avg[-1])
 
     @property
+    def mean_fragments(self) -> float:
+        """Fragments per key of a window, on average, rounded as they are shown."""
+        return round(float(self.fragments_per_key.mean()), 2)
+
+    @property
     def tuples_per_second(self) -> float:
         """Tuples routed in a second."""
         return self.tuples / self.seconds if self.seconds > 0 else float("inf")

@@ -5,7 +5,6 @@ from __future__ import annotations
 from rich.table import Table
 
 from skewless.simulate.compare import Comparison
-from skewless.simulate.verdict import split_per_key
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -25,7 +24,7 @@ def comparison_table(comparison: Comparison) -> Table:
             f"{result.max_over_avg:.2f}",
             f"{result.worst_window:.2f}",
             f"{result.last_window:.2f}",
-            f"{split_per_key(result):.2f}",
+            f"{result.mean_fragments:.2f}",
             f"{result.hot_keys:,}",
             f"{result.tuples_per_second / 1e6:.1f}",
             style="bold" if chosen else None,

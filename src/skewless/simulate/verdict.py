@@ -63,8 +63,8 @@ def choose(replays: Mapping[str, Replay], tolerance: float = TOLERANCE) -> Verdi
     good = [name for name in replays if worst[name] <= worst[best] * (1 + tolerance)]
     if len(good) == 1:
         return Verdict(best, f"its worst window is the best ({worst[best]:.2f}), and no other comes near")
-    fewest = min(split_per_key(replays[name]) for name in good)
-    least_split = [name for name in good if split_per_key(replays[name]) == fewest]
+    fewest = min(replays[name].mean_fragments for name in good)
+    least_split = [name for name in good if replays[name].mean_fragments == fewest]
     why = (
         f"of the {len(good)} whose worst window is within {100 * tolerance:.0f} % of the best "
         f"({worst[best]:.2f}, {best}), it has the fewest fragments per key ({fewest:.2f})"
@@ -72,8 +72,3 @@ def choose(replays: Mapping[str, Replay], tolerance: float = TOLERANCE) -> Verdi
     if len(least_split) > 1:
         why += f" and is the fastest of the {len(least_split)} that have so few"
     return Verdict(max(least_split, key=lambda name: replays[name].tuples_per_second), why)
-
-
-def split_per_key(replay: Replay) -> float:
-    """Fragments per key of a window, on average, rounded as they are shown."""
-    return round(float(replay.fragments_per_key.mean()), 2)

@@ -9,6 +9,7 @@ import numpy as np
 
 from skewless.core.arrays import BoolArray, FloatArray, Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
+from skewless.workload.stream import check_lengths
 
 INTERVAL = 30  # seconds between two reports of a car
 SEGMENTS = 100  # segments of an expressway
@@ -116,10 +117,7 @@ class LinearRoad:
 
     def blocks(self, n: int, block: int = 1_000_000) -> Iterator[Reports]:
         """The first `n` reports, at most `block` of them at a time."""
-        if n < 0:
-            raise SkewlessError(f"the number of tuples must be at least 0, not {n}")
-        if block < 1:
-            raise SkewlessError(f"a block holds at least 1 tuple, not {block}")
+        check_lengths(n, block)
         fleet = _Fleet(self)
         ready: list[Reports] = []
         have = 0

@@ -10,7 +10,7 @@ import numpy as np
 from skewless.core.arrays import FloatArray, Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.workload.shift import spread
-from skewless.workload.stream import uniform_blocks
+from skewless.workload.stream import check_lengths, uniform_blocks
 from skewless.workload.zipf import Zipf
 
 
@@ -57,8 +57,7 @@ class Sources:
 
     def take(self, n: int) -> tuple[Int64Array, Int32Array]:
         """The keys and sources of the first `n` tuples."""
-        if n < 0:
-            raise SkewlessError(f"the number of tuples must be at least 0, not {n}")
+        check_lengths(n)
         return self._tuples(np.random.default_rng(self.seed).random(n))
 
     def _tuples(self, uniforms: FloatArray) -> tuple[Int64Array, Int32Array]:

@@ -31,8 +31,7 @@ class Workload(ABC):
 
     def take(self, n: int) -> Int64Array:
         """The first `n` keys as one array."""
-        if n < 0:
-            raise SkewlessError(f"the number of tuples must be at least 0, not {n}")
+        check_lengths(n)
         return self.keys_at(0, np.random.default_rng(self.seed).random(n))
 
 
@@ -42,10 +41,15 @@ def uniform_blocks(seed: int, n: int, block: int) -> Iterator[tuple[int, FloatAr
     >>> [(position, len(uniforms)) for position, uniforms in uniform_blocks(seed=1, n=5, block=2)]
     [(0, 2), (2, 2), (4, 1)]
     """
+    check_lengths(n, block)
+    draw = np.random.default_rng(seed)
+    for position in range(0, n, block):
+        yield position, draw.random(min(block, n - position))
+
+
+def check_lengths(n: int, block: int = 1) -> None:
+    """Refuse a stream of fewer than 0 tuples, and blocks without tuples."""
     if n < 0:
         raise SkewlessError(f"the number of tuples must be at least 0, not {n}")
     if block < 1:
         raise SkewlessError(f"a block holds at least 1 tuple, not {block}")
-    draw = np.random.default_rng(seed)
-    for position in range(0, n, block):
-        yield position, draw.random(min(block, n - position))

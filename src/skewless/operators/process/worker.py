@@ -225,8 +225,8 @@ class ProcessWorker(Worker):
             slot = int(slots[astray[0]])
             raise SkewlessError(
                 f"worker {self._turn.worker} got rows of slot {placement.name(slot)}, which is worker "
-                f"{placement.owners[slot]}'s by placement {placement.version} of {self._folder}: those who sent them went "
-                f"by another one; {RESTORE}. The query stops so that no state is split"
+                f"{placement.owners[slot]}'s by placement {placement.version} of {self._folder}: who sent them went by "
+                f"another one; {RESTORE}. The query stops so that no state is split"
             )
         # Number the keys by slot and hash, and sort the rows by those numbers.
         order = np.lexsort((hashes, slots))

@@ -9,9 +9,9 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
+from experiments.sliding_windows.partition import ByPane, Partitioner
+from experiments.sliding_windows.ring import Ring
 from skewless.chop.cost import Costs
-from skewless.chop.partition import ByPane, Partitioner
-from skewless.chop.ring import PaneRing
 from skewless.core.arrays import FloatArray, Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import lean_kernel
@@ -82,7 +82,7 @@ def run(
 
     Examples
     --------
-    >>> from skewless.chop import ByBatch
+    >>> from experiments.sliding_windows.partition import ByBatch
     >>> costs = Costs(update=1.77e-6, open_close=0, other=23.2e-6)
     >>> for batch in (1, 10, 50):
     ...     print(round(run(ByBatch(100, 1, batch, rows=True), costs, workers=4).throughput), end=" ")
@@ -91,7 +91,7 @@ def run(
     if workers < 1 or tasks < 1:
         raise SkewlessError(f"{tasks} tasks for {workers} workers; give at least 1 of each")
     if isinstance(partitioner, ByPane):
-        raise SkewlessError("panes make no window by themselves; use run_ring() with a PaneRing")
+        raise SkewlessError("panes make no window by themselves; use run_ring() with a Ring")
     extents, size = partitioner.extents, partitioner.size
     each = partitioner.windows_of(0)
     work = np.full(tasks, costs.of(len(each) * size, len(each), extents.size))
@@ -106,7 +106,7 @@ def run(
 
 
 def run_ring(
-    ring: PaneRing, costs: Costs, merge: float, rate: float = math.inf, rounds: int = 20, send: float = 0.0
+    ring: Ring, costs: Costs, merge: float, rate: float = math.inf, rounds: int = 20, send: float = 0.0
 ) -> Run:
     """Feed windows of rows to a ring of pane owners: a task for each pane, and one for each window.
 

@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from skewless.chop import BatchModel, ByBatch, ByPane, ByWindow, Costs, PaneRing
+from experiments.sliding_windows.partition import ByBatch, ByPane, ByWindow
+from experiments.sliding_windows.ring import Ring
+from experiments.sliding_windows.tasks import run, run_ring, sustained
+from skewless.chop import BatchModel, Costs
 from skewless.core.errors import SkewlessError
-from skewless.simulate.tasks import run, run_ring, sustained
 
 COSTS = Costs(update=1.77e-6, open_close=20e-6, other=23.2e-6)
 
@@ -46,7 +48,7 @@ def test_jitter_is_seeded_and_keeps_the_mean() -> None:
 
 
 def test_a_ring_shares_the_work_and_waits_for_the_last_pane() -> None:
-    ring = PaneRing(100, 1, 4)
+    ring = Ring(100, 1, 4)
     simulated = run_ring(ring, COSTS, merge=1e-7, rate=1000.0)
     assert (simulated.latency > 0).all()
     assert simulated.busy.max() < 1.1 * simulated.busy.mean()
@@ -55,13 +57,13 @@ def test_a_ring_shares_the_work_and_waits_for_the_last_pane() -> None:
 def test_a_window_of_a_ring_is_done_after_its_panes() -> None:
     # Two panes a window, two workers in turn: pane 0 is the last of a run before the first.
     costs = Costs(update=0, open_close=1.0, other=0)
-    simulated = run_ring(PaneRing(2, 1, 2), costs, merge=0.5, rate=0.1, rounds=1)
+    simulated = run_ring(Ring(2, 1, 2), costs, merge=0.5, rate=0.1, rounds=1)
     # Window 0 has all rows at 20 and its last pane at 21; merging two results takes a second.
     assert simulated.done.tolist() == [22.0, 32.0]
 
 
 def test_a_ring_scales_with_its_workers() -> None:
-    one, eight = (run_ring(PaneRing(100, 1, n), COSTS, merge=1e-7, rounds=40).throughput for n in (1, 8))
+    one, eight = (run_ring(Ring(100, 1, n), COSTS, merge=1e-7, rounds=40).throughput for n in (1, 8))
     assert 7 < eight / one < 8.1
 
 

@@ -1,4 +1,4 @@
-"""Divides time into partitions: window by window, batch by batch or pane by pane."""
+"""The paper's partitioners: time is divided window by window, batch by batch or pane by pane."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import ClassVar
 
 import numpy as np
 
+from experiments.sliding_windows.marks import as_times
 from skewless.core.arrays import BoolArray, Int, Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import inner, lean_kernel
-from skewless.core.windows import Windows, as_times
+from skewless.core.windows import Windows
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Partitioner(ABC):
     @property
     def replication(self) -> float:
         """Copies of a row, on average over a long stream."""
-        return self.extents.replication
+        return self.extents.size / self.extents.slide
 
     def assign(self, times: Int64Array) -> tuple[Int64Array, Int64Array]:
         """For each copy of these rows: the row that it copies, and its partition.
@@ -192,8 +193,7 @@ class ByPane(Partitioner):
 
     def windows_of(self, partition: int) -> range:
         """The windows that contain the pane."""
-        start = np.array([self.span(partition)[0]])
-        return range(int(self.windows.first(start)[0]), int(self.windows.last(start)[0]) + 1)
+        return self.windows.with_pane(partition)
 
     def panes_of(self, window: int) -> range:
         """The panes that make up a window.
@@ -201,8 +201,7 @@ class ByPane(Partitioner):
         >>> ByPane(size=6, slide=4).panes_of(1)
         range(2, 5)
         """
-        start, end = self.windows.span(window)
-        return range(start // self.extents.size, end // self.extents.size)
+        return self.windows.panes_of(window)
 
 
 @inner

@@ -1,0 +1,43 @@
+"""The paper's own count of window updates, to compare with the exact one of `skewless.chop.BatchModel`."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import numpy.typing as npt
+
+from skewless.chop import BatchModel, Tuner
+from skewless.core.arrays import FloatArray
+from skewless.core.errors import SkewlessError
+
+
+class PaperModel(BatchModel):
+    """Counts s B (B + 1) / 2 + (w - s) window updates in a batch, where the exact count is B w.
+
+    The two counts agree for B = 1 and B = 2 w / s - 2. Between these the paper's count is too low, beyond them too
+    high.
+
+    References
+    ----------
+    C. Balkesen, N. Tatbul: Scalable data partitioning techniques for parallel sliding window processing over data
+    streams. DMSN 2011 (section 2.3, equation 1).
+    """
+
+    @classmethod
+    def of(cls, model: BatchModel) -> PaperModel:
+        """The same stream and costs as another model, with the paper's count."""
+        return cls(*(getattr(model, field.name) for field in fields(model)))
+
+    def updates(self, batch: npt.ArrayLike) -> FloatArray:
+        """Window updates in a batch."""
+        b = np.asarray(batch, np.float64)
+        return self.slide * b * (b + 1) / 2 + (self.size - self.slide)
+
+
+def expected(tuner: Tuner, *, paper: bool = False) -> FloatArray:
+    """Throughput of every batch size from 1 to the tuner's `most`, by the model of its last choice."""
+    if tuner.model is None:
+        raise SkewlessError("nothing was chosen yet; call tune() a period after the first call")
+    model = PaperModel.of(tuner.model) if paper else tuner.model
+    return model.throughput(np.arange(1, tuner.most + 1))
