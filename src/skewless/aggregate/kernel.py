@@ -14,8 +14,8 @@ from skewless.core.arrays import Int64Array
 Fields: TypeAlias = tuple[np.ndarray[Any, Any], ...]
 """The state of an aggregate for many groups at once: aligned arrays, one for each number it keeps."""
 
+# The numpy types of the fields that hold no Python objects, by the ids of their Arrow types.
 _PLAIN = {kind.id: kind.to_pandas_dtype() for kind in (pa.bool_(), pa.int32(), pa.int64(), pa.float32(), pa.float64())}
-"""The numpy types of the fields that hold no Python objects, by the ids of their Arrow types."""
 
 
 class Kernel(ABC):

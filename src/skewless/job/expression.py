@@ -37,9 +37,7 @@ def _parameters(function: Callable[..., Measure]) -> tuple[Parameter, ...]:
 
 
 _NAMES = "count sum min max mean var std first last distinct quantile top collect"
-FUNCTIONS: Mapping[str, tuple[Parameter, ...]] = {
-    name: _parameters(getattr(aggregate, name)) for name in _NAMES.split()
-}
+FUNCTIONS = {name: _parameters(getattr(aggregate, name)) for name in _NAMES.split()}
 """The aggregates of `skewless.aggregate`, with their parameters."""
 
 _TOKEN = re.compile(
