@@ -81,16 +81,13 @@ def run(file: Annotated[Path, typer.Argument(help="A job in TOML: source, key, w
     with _errors_in_one_line():
         job = read(file)
     # Not before the job is known to be right: loading Spark takes seconds.
-    from skewless.job.run import JobFailed, place_of
+    from skewless.job.run import place_of
     from skewless.job.run import run as run_job
 
     # The console sink prints to the same terminal, which would tear a line that updates.
-    with _errors_in_one_line(), _shown(updating=sys.stdout.isatty() and job.sink.format != "console") as show:
-        try:
-            outcome = run_job(job, show)
-        except JobFailed as error:
-            typer.echo(f"skewless: {error}", err=True)
-            raise typer.Exit(1) from error
+    updating = sys.stdout.isatty() and job.sink.format != "console"
+    with _errors_in_one_line(), _shown(updating=updating) as show, _failures_in_one_line():
+        outcome = run_job(job, show)
     place = place_of(job)
     where = f"; the result is in {place}" if place else ""
     typer.echo(f"{'stopped: ' if outcome.stopped else ''}{outcome.rows:,} rows in {outcome.seconds:.1f} s{where}")
@@ -102,13 +99,10 @@ def run(file: Annotated[Path, typer.Argument(help="A job in TOML: source, key, w
 def demo() -> None:
     """Show a skewed clickstream going through Spark's own windows and through skewless, in about a minute."""
     from skewless.demo.main import demo as show_demo
-    from skewless.demo.quiet import DemoFailed
 
     try:
-        identical = show_demo()
-    except DemoFailed as error:
-        typer.echo(f"skewless: {error}", err=True)
-        raise typer.Exit(1) from error
+        with _failures_in_one_line():
+            identical = show_demo()
     except KeyboardInterrupt as error:
         typer.echo("stopped")
         raise typer.Exit(130) from error
@@ -133,6 +127,17 @@ def _errors_in_one_line() -> Iterator[None]:
     except SkewlessError as error:
         typer.echo(f"skewless: {' '.join(str(error).split())}", err=True)
         raise typer.Exit(2) from error
+
+
+@contextmanager
+def _failures_in_one_line() -> Iterator[None]:
+    from skewless.job.run import JobFailed
+
+    try:
+        yield
+    except JobFailed as error:
+        typer.echo(f"skewless: {error}", err=True)
+        raise typer.Exit(1) from error
 
 
 def _progress() -> Progress:

@@ -139,8 +139,7 @@ def bci(keys: Int64Array, blocks: Int32Array, n: int) -> float:
     >>> bci(np.array([7, 8, 9, 7]), np.array([0, 0, 0, 1], np.int32), n=2)
     1.0
     """
-    cardinality = loads(_distinct(keys, blocks, n)[1], n)
-    return float(cardinality.max() - cardinality.mean())
+    return imbalance(_distinct(keys, blocks, n)[1], n)
 
 
 def ksr(keys: Int64Array, blocks: Int32Array, n: int) -> float:

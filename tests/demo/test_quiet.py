@@ -11,7 +11,8 @@ from typer.testing import CliRunner
 
 from skewless.cli import app
 from skewless.demo import main
-from skewless.demo.quiet import DemoFailed, scratch
+from skewless.demo.quiet import scratch
+from skewless.job.run import JobFailed
 
 
 @pytest.fixture(autouse=True)
@@ -47,7 +48,7 @@ def test_if_spark_fails_its_log_stays_and_nothing_else(temporary: Path) -> None:
             os.write(2, b"a trace\n")
             raise PySparkException("the disk is full\nat line 1")
 
-    with pytest.raises(DemoFailed) as failed:
+    with pytest.raises(JobFailed) as failed:
         fail()
     (log,) = [path for path in temporary.rglob("*") if path.is_file()]
     assert str(failed.value) == f"the disk is full (Spark's log is {log})"
@@ -62,7 +63,7 @@ def test_of_what_java_lists_the_last_cause_is_told() -> None:
         with scratch():
             raise PySparkException(trace)
 
-    with pytest.raises(DemoFailed, match=r"^no space \(Spark's log"):
+    with pytest.raises(JobFailed, match=r"^no space \(Spark's log"):
         fail()
 
 
@@ -83,7 +84,7 @@ def test_ctrl_c_ends_it_in_a_word(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_a_failure_is_told_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
     def failing() -> bool:
-        raise DemoFailed("no Java")
+        raise JobFailed("no Java")
 
     monkeypatch.setattr(main, "demo", failing)
     result = CliRunner().invoke(app, ["demo"])

@@ -6,7 +6,7 @@ import pytest
 
 from skewless import aggregate
 from skewless.core.errors import SkewlessError
-from skewless.job.expression import FUNCTIONS, Call, Value, parse
+from skewless.job.expression import FUNCTIONS, Call, Value, parse, usage
 
 
 @pytest.mark.parametrize(
@@ -71,3 +71,25 @@ def test_aggregates_take_what_their_functions_take() -> None:
         signature = inspect.signature(getattr(aggregate, name)).parameters
         assert [each.name for each in parameters] == list(signature)
         assert [each.optional for each in parameters] == [p.default is not p.empty for p in signature.values()]
+
+
+def test_each_aggregate_is_written_as_documented() -> None:
+    assert [usage(function) for function in FUNCTIONS] == [
+        "count or count(column)",
+        *(f"{function}(column)" for function in ("sum", "min", "max", "mean", "var", "std")),
+        "first(column[, by][, ignore_nulls])",
+        "last(column[, by][, ignore_nulls])",
+        "distinct(column[, lg_k])",
+        "quantile(column, q[, k])",
+        "top(column[, k][, lg_max_k])",
+        "collect(column)",
+    ]
+    assert {(each.name, each.kind) for parameters in FUNCTIONS.values() for each in parameters} == {
+        ("column", "the name of a column"),
+        ("by", "the name of a column"),
+        ("q", "a number"),
+        ("k", "a whole number"),
+        ("lg_k", "a whole number"),
+        ("lg_max_k", "a whole number"),
+        ("ignore_nulls", "true or false"),
+    }

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
-from skewless.aggregate.kernel import Fields, Kernel
+from skewless.aggregate.kernel import Fields, Kernel, ObjectKernel
 from skewless.aggregate.measure import Measure
-from skewless.aggregate.order import drop_nulls, objects
-from skewless.core.arrays import Int64Array
 
 
 class Collect(Measure):
@@ -21,12 +19,11 @@ class Collect(Measure):
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
         """Accepts any type."""
-        (kind,) = types
-        return CollectKernel(kind)
+        return CollectKernel(*types)
 
 
-class CollectKernel(Kernel):
-    """Keeps a list of Python values for each group, None before the first value. A list never changes once it is made.
+class CollectKernel(ObjectKernel):
+    """Keeps a list of the values of each group.
 
     Parameters
     ----------
@@ -40,33 +37,18 @@ class CollectKernel(Kernel):
         self.result = pa.list_(kind)
         self.types = (self.result,)
 
-    def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
-        """Sorts the rows by group; the rows of a group stay in order."""
-        groups, column = drop_nulls(groups, columns[0])
-        order = np.argsort(groups, kind="stable")
-        values = column.take(pa.array(order)).to_pylist()
-        counts = np.bincount(groups, minlength=n)
-        ends = np.cumsum(counts)
-        bounds = zip((ends - counts).tolist(), ends.tolist(), strict=True)
-        return (objects(values[i:j] or None for i, j in bounds),)
+    def read(self, column: pa.Array) -> Any:
+        """The values as Python objects."""
+        return column.to_pylist()
 
-    def empty(self, n: int) -> Fields:
-        """States without a list."""
-        return (np.full(n, None, dtype=object),)
+    def made(self, values: Any) -> Any:
+        """The slice itself, which is a list of its own."""
+        return values
 
-    def join(self, a: Fields, b: Fields) -> Fields:
-        """Appends the second list to the first."""
-        pairs = zip(a[0], b[0], strict=True)
-        return (objects(y if x is None else x if y is None else x + y for x, y in pairs),)
+    def merged(self, a: Any, b: Any) -> Any:
+        """The second list after the first."""
+        return a + b
 
     def finish(self, fields: Fields) -> pa.Array:
         """The lists."""
         return pa.array([values or [] for values in fields[0]], type=self.result)
-
-    def dump(self, fields: Fields) -> list[pa.Array]:
-        """The lists, null where there is none."""
-        return [pa.array(fields[0].tolist(), type=self.result)]
-
-    def load(self, arrays: Sequence[pa.Array]) -> Fields:
-        """The lists that `dump` gave."""
-        return (objects(arrays[0].to_pylist()),)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import pyarrow as pa
@@ -13,6 +13,8 @@ from skewless.core.errors import SkewlessError
 
 TIME = "__skewless_time"
 """Used in place of a column's name: the time of the row, in microseconds since 1970."""
+NUMBERS = ("numbers", pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal)
+"""What `check` takes after the type of a column that must be of numbers."""
 
 
 class Measure(ABC):
@@ -43,9 +45,11 @@ class Measure(ABC):
         simple = {k: v for k, v in sorted(vars(self).items()) if isinstance(v, str | int | float | tuple | list | None)}
         return f"{type(self).__qualname__} {simple}"
 
-    def refuse(self, kind: pa.DataType, wanted: str) -> SkewlessError:
-        """The error for a column of the wrong type."""
-        return SkewlessError(f"{self} wants {wanted}, but the column is of type {kind}; cast it or choose another")
+    def check(self, kind: pa.DataType, wanted: str, *tests: Callable[[pa.DataType], bool]) -> pa.DataType:
+        """The type of a column; one that passes none of the tests is refused, with a text that says what is wanted."""
+        if not any(test(kind) for test in tests):
+            raise SkewlessError(f"{self} wants {wanted}, but the column is of type {kind}; cast it or choose another")
+        return kind
 
     def __repr__(self) -> str:
         return f"{type(self).__name__.lower()}({', '.join(self.columns)})"

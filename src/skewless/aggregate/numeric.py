@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import decimal
 from collections.abc import Sequence
+from decimal import Context, Decimal
 from typing import Any
 
 import numpy as np
@@ -11,12 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from skewless.aggregate import limbs
-from skewless.aggregate.kernel import Fields, Kernel
-from skewless.aggregate.measure import Measure
+from skewless.aggregate.kernel import Fields, Kernel, drop_nulls
+from skewless.aggregate.measure import NUMBERS, Measure
 from skewless.core.arrays import Int64Array
 from skewless.core.errors import SkewlessError
 
-_CONTEXT = decimal.Context(prec=76)
+_CONTEXT = Context(prec=76)
 _EXACT_ROWS = 1 << 20  # this many limbs of 32 bits add up exactly in a double
 _NO_WARNINGS = np.errstate(over="ignore", invalid="ignore")  # sums of doubles may well be infinite or NaN
 
@@ -34,12 +34,8 @@ class Sum(Measure):
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
         """A kernel that is exact for integers and decimals."""
-        (kind,) = types
-        if pa.types.is_floating(kind):
-            return FloatSumKernel()
-        if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-            return ExactSumKernel(kind)
-        raise self.refuse(kind, "numbers")
+        kind = self.check(types[0], *NUMBERS)
+        return FloatSumKernel() if pa.types.is_floating(kind) else ExactSumKernel(kind)
 
 
 class Mean(Measure):
@@ -47,12 +43,8 @@ class Mean(Measure):
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
         """Decimals stay decimals, everything else gives a double."""
-        (kind,) = types
-        if pa.types.is_floating(kind):
-            return FloatMeanKernel()
-        if pa.types.is_integer(kind) or pa.types.is_decimal(kind):
-            return ExactMeanKernel(kind)
-        raise self.refuse(kind, "numbers")
+        kind = self.check(types[0], *NUMBERS)
+        return FloatMeanKernel() if pa.types.is_floating(kind) else ExactMeanKernel(kind)
 
 
 class Var(Measure):
@@ -62,9 +54,7 @@ class Var(Measure):
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
         """Accepts any number, and reads it as a double."""
-        (kind,) = types
-        if not (pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind)):
-            raise self.refuse(kind, "numbers")
+        self.check(types[0], *NUMBERS)
         return VarKernel(root=self.root)
 
 
@@ -74,13 +64,26 @@ class Std(Var):
     root = True
 
 
-class CountKernel(Kernel):
+class WholeKernel(Kernel):
+    """Adds up whole numbers, which are subtracted again without an error."""
+
+    inverts = True
+
+    def join(self, a: Fields, b: Fields) -> Fields:
+        """Adds field by field."""
+        return _add(a, b)
+
+    def leave(self, a: Fields, b: Fields) -> Fields:
+        """Subtracts field by field."""
+        return tuple(x - y for x, y in zip(a, b, strict=True))
+
+
+class CountKernel(WholeKernel):
     """Counts rows, or values that are not null."""
 
     types = (pa.int64(),)
     result = pa.int64()
     nullable = False
-    inverts = True
 
     def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
         """The count of each group."""
@@ -88,18 +91,6 @@ class CountKernel(Kernel):
             if column.null_count:
                 groups = groups[np.asarray(column.is_valid())]
         return (np.bincount(groups, minlength=n),)
-
-    def empty(self, n: int) -> Fields:
-        """Counts of 0."""
-        return (np.zeros(n, dtype=np.int64),)
-
-    def join(self, a: Fields, b: Fields) -> Fields:
-        """Adds the counts."""
-        return _add(a, b)
-
-    def leave(self, a: Fields, b: Fields) -> Fields:
-        """Subtracts the counts."""
-        return _subtract(a, b)
 
     def finish(self, fields: Fields) -> pa.Array:
         """The count."""
@@ -116,10 +107,6 @@ class FloatSumKernel(Kernel):
         """The sum and the count of each group."""
         groups, values = _doubles(groups, columns[0])
         return np.bincount(groups, weights=values, minlength=n), np.bincount(groups, minlength=n)
-
-    def empty(self, n: int) -> Fields:
-        """Sums and counts of 0."""
-        return np.zeros(n), np.zeros(n, dtype=np.int64)
 
     @_NO_WARNINGS
     def join(self, a: Fields, b: Fields) -> Fields:
@@ -140,7 +127,7 @@ class FloatMeanKernel(FloatSumKernel):
         return pa.array(total / np.maximum(n, 1), mask=n == 0)
 
 
-class ExactSumKernel(Kernel):
+class ExactSumKernel(WholeKernel):
     """Sums integers and decimals limb by limb.
 
     Parameters
@@ -148,8 +135,6 @@ class ExactSumKernel(Kernel):
     kind
         The column's type.
     """
-
-    inverts = True
 
     def __init__(self, kind: pa.DataType) -> None:
         self.kind = kind
@@ -168,18 +153,6 @@ class ExactSumKernel(Kernel):
             total = _add(total, (*sums, np.bincount(seen, minlength=n)))
         return total
 
-    def empty(self, n: int) -> Fields:
-        """Sums and counts of 0."""
-        return tuple(np.zeros(n, dtype=np.int64) for _ in self.types)
-
-    def join(self, a: Fields, b: Fields) -> Fields:
-        """Adds limb by limb."""
-        return _add(a, b)
-
-    def leave(self, a: Fields, b: Fields) -> Fields:
-        """Subtracts limb by limb."""
-        return _subtract(a, b)
-
     def finish(self, fields: Fields) -> pa.Array:
         """The sum, or null if there are no values; a sum that does not fit is an error, as in Spark's ANSI mode."""
         *parts, n = fields
@@ -196,10 +169,7 @@ class ExactMeanKernel(ExactSumKernel):
 
     def __init__(self, kind: pa.DataType) -> None:
         super().__init__(kind)
-        if pa.types.is_decimal(kind):
-            self.result = _mean_type(kind)
-        else:
-            self.result = pa.float64()
+        self.result = _mean_type(kind)
 
     def finish(self, fields: Fields) -> pa.Array:
         """The average, or null if there are no values."""
@@ -236,10 +206,6 @@ class VarKernel(Kernel):
         mean = np.bincount(groups, weights=values, minlength=n) / np.maximum(count, 1)
         return count, mean, np.bincount(groups, weights=(values - mean[groups]) ** 2, minlength=n)
 
-    def empty(self, n: int) -> Fields:
-        """Counts, means and squares of 0."""
-        return np.zeros(n), np.zeros(n), np.zeros(n)
-
     @_NO_WARNINGS
     def join(self, a: Fields, b: Fields) -> Fields:
         """Weighs the means by the counts, and adds the difference of the means to the squares."""
@@ -260,31 +226,25 @@ def _add(a: Fields, b: Fields) -> Fields:
     return tuple(x + y for x, y in zip(a, b, strict=True))
 
 
-def _subtract(a: Fields, b: Fields) -> Fields:
-    return tuple(x - y for x, y in zip(a, b, strict=True))
-
-
 def _doubles(groups: Int64Array, column: pa.Array) -> tuple[Int64Array, Any]:
     """The values that are not null, as doubles, and their groups."""
-    if column.null_count:
-        groups, column = groups[np.asarray(column.is_valid())], column.drop_null()
+    groups, column = drop_nulls(groups, column)
     return groups, np.asarray(pc.cast(column, pa.float64(), safe=False))
 
 
 def _decimals(values: list[int], n: Any, kind: pa.DataType) -> pa.Array:
     """Unscaled values as decimals, null where `n` is 0; too many digits are an error, as in Spark's ANSI mode."""
+    known = [value if count else None for value, count in zip(values, n.tolist(), strict=True)]
     most = 10**kind.precision
-    if any(count and abs(value) >= most for value, count in zip(values, n.tolist(), strict=True)):
+    if any(value is not None and abs(value) >= most for value in known):
         raise SkewlessError(f"a sum or mean does not fit into {kind}; cast the column to one of fewer digits")
-    scaled = [
-        decimal.Decimal(value).scaleb(-kind.scale, _CONTEXT) if count else None
-        for value, count in zip(values, n.tolist(), strict=True)
-    ]
-    return pa.array(scaled, type=kind)
+    return pa.array([value if value is None else Decimal(value).scaleb(-kind.scale, _CONTEXT) for value in known], kind)
 
 
 def _mean_type(kind: pa.DataType) -> pa.DataType:
-    """Spark's type of a mean: four more digits, all of them after the decimal point, and at most 38 in all."""
+    """Spark's type of a mean; of decimals four more digits, all after the decimal point, and at most 38 in all."""
+    if not pa.types.is_decimal(kind):
+        return pa.float64()
     return pa.decimal128(min(38, kind.precision + 4), min(38, kind.scale + 4))
 
 

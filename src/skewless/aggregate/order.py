@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 
-from skewless.aggregate.kernel import Fields, Kernel
+from skewless.aggregate.kernel import Fields, Kernel, drop_nulls, objects
 from skewless.aggregate.measure import TIME, Measure
 from skewless.core.arrays import BoolArray, Int64Array
 
@@ -27,10 +26,7 @@ class Min(Measure):
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
         """Accepts any type that has an order; nested types have none."""
-        (kind,) = types
-        if not (is_ranked(kind) or is_ordered(kind)):
-            raise self.refuse(kind, "numbers, text, bytes, dates or times")
-        return ExtremeKernel(values_of(kind), largest=self.largest)
+        return ExtremeKernel(values_of(self.check(types[0], *COMPARABLE)), largest=self.largest)
 
 
 class Max(Min):
@@ -67,8 +63,7 @@ class First(Measure):
         """Accepts any value, ordered by numbers, dates or timestamps."""
         kind, by = types
         timelike = (pa.types.is_integer, pa.types.is_floating, pa.types.is_date, pa.types.is_timestamp)
-        if not any(is_one(by) for is_one in timelike):
-            raise self.refuse(by, "numbers, dates or timestamps to order by")
+        self.check(by, "numbers, dates or timestamps to order by", *timelike)
         return EdgeKernel(values_of(kind), last=self.last, ignore_nulls=self.ignore_nulls)
 
     def __repr__(self) -> str:
@@ -86,49 +81,58 @@ class Last(First):
     last = True
 
 
-class Values(ABC):
-    """How the values of a column are held in an array and compared."""
+class Values:
+    """How the values of a column are held in an array and compared: as Python objects, which suits any type.
 
-    stored: pa.DataType
-    """The type in which the values are sent and stored."""
-    kind: pa.DataType
-    """The column's type."""
-
-    @abstractmethod
-    def blank(self, n: int) -> Any:
-        """`n` elements that stand for no value."""
-
-    @abstractmethod
-    def best(self, groups: Int64Array, n: int, column: pa.Array, *, largest: bool) -> tuple[Any, BoolArray]:
-        """The smallest or largest value that is not null in each of `n` groups, and whether there is one."""
-
-    @abstractmethod
-    def wins(self, a: Any, b: Any, where: BoolArray, *, largest: bool) -> BoolArray:
-        """Where `a` is smaller than `b`, or larger if `largest`; false wherever `where` is false."""
-
-    @abstractmethod
-    def array(self, values: Any, seen: BoolArray) -> pa.Array:
-        """The values in the column's type, null where `seen` is false."""
-
-    @abstractmethod
-    def dump(self, values: Any) -> pa.Array:
-        """The values as an Arrow array of type `stored`."""
-
-    @abstractmethod
-    def load(self, array: pa.Array) -> Any:
-        """The values that `dump` was given."""
-
-
-class Ranked(Values):
-    """Numbers, times and booleans, held as 64-bit integers in the same order."""
+    Parameters
+    ----------
+    kind
+        The column's type.
+    """
 
     def __init__(self, kind: pa.DataType) -> None:
         self.kind = kind
-        self.stored = pa.int64()
+        self.stored = kind
+        """The type in which the values are sent and stored."""
 
-    def blank(self, n: int) -> Any:
-        """Zeros."""
-        return np.zeros(n, dtype=np.int64)
+    def best(self, groups: Int64Array, n: int, column: pa.Array, *, largest: bool) -> tuple[Any, BoolArray]:
+        """The smallest or largest value that is not null in each of `n` groups, and whether there is one."""
+        groups, column = drop_nulls(groups, column)
+        values, seen = np.empty(n, dtype=object), np.zeros(n, dtype=bool)
+        if is_ordered(self.kind):  # Arrow knows the order, and compares faster
+            function = "max" if largest else "min"
+            best = pa.table({"group": groups, "value": column}).group_by("group").aggregate([("value", function)])
+            at = np.asarray(best["group"])
+            values[at], seen[at] = objects(best[f"value_{function}"].to_pylist()), True
+            return values, seen
+        for group, value in zip(groups.tolist(), column.to_pylist(), strict=True):
+            if not seen[group] or self._before(value, values[group], largest):
+                values[group], seen[group] = value, True
+        return values, seen
+
+    def wins(self, a: Any, b: Any, where: BoolArray, *, largest: bool) -> BoolArray:
+        """Where `a` is smaller than `b`, or larger if `largest`; false wherever `where` is false."""
+        won = np.zeros(len(a), dtype=bool)
+        for i in np.flatnonzero(where):
+            won[i] = self._before(a[i], b[i], largest)
+        return won
+
+    def array(self, values: Any, seen: BoolArray) -> pa.Array:
+        """The values in the column's type, null where `seen` is false."""
+        return pa.array(list(np.where(seen, values, None)), type=self.kind)
+
+    def _before(self, a: Any, b: Any, largest: bool) -> bool:
+        if not is_ordered(self.kind):
+            a, b = repr(a), repr(b)
+        return bool(a > b if largest else a < b)
+
+
+class Ranked(Values):
+    """Numbers, times and booleans, held as 64-bit integers in the same order, which are faster to compare."""
+
+    def __init__(self, kind: pa.DataType) -> None:
+        super().__init__(kind)
+        self.stored = pa.int64()
 
     def best(self, groups: Int64Array, n: int, column: pa.Array, *, largest: bool) -> tuple[Any, BoolArray]:
         """Compares the values by their ranks."""
@@ -143,65 +147,6 @@ class Ranked(Values):
     def array(self, values: Any, seen: BoolArray) -> pa.Array:
         """The values that the ranks stand for."""
         return unranked(values, seen, self.kind)
-
-    def dump(self, values: Any) -> pa.Array:
-        """The ranks."""
-        return pa.array(values, type=pa.int64())
-
-    def load(self, array: pa.Array) -> Any:
-        """The ranks."""
-        return np.array(array)
-
-
-class Objects(Values):
-    """Text, bytes, decimals and nested values, held as Python objects."""
-
-    def __init__(self, kind: pa.DataType) -> None:
-        self.kind = kind
-        self.stored = kind
-
-    def blank(self, n: int) -> Any:
-        """An array of None."""
-        return np.full(n, None, dtype=object)
-
-    def best(self, groups: Int64Array, n: int, column: pa.Array, *, largest: bool) -> tuple[Any, BoolArray]:
-        """Compares by Arrow if it knows the order of the type, otherwise value by value."""
-        groups, column = drop_nulls(groups, column)
-        values, seen = self.blank(n), np.zeros(n, dtype=bool)
-        if is_ordered(self.kind):
-            function = "max" if largest else "min"
-            best = pa.table({"group": groups, "value": column}).group_by("group").aggregate([("value", function)])
-            at = np.asarray(best["group"])
-            values[at], seen[at] = objects(best[f"value_{function}"].to_pylist()), True
-            return values, seen
-        for group, value in zip(groups.tolist(), column.to_pylist(), strict=True):
-            if not seen[group] or self._before(value, values[group], largest):
-                values[group], seen[group] = value, True
-        return values, seen
-
-    def wins(self, a: Any, b: Any, where: BoolArray, *, largest: bool) -> BoolArray:
-        """Compares value by value."""
-        won = np.zeros(len(a), dtype=bool)
-        for i in np.flatnonzero(where):
-            won[i] = self._before(a[i], b[i], largest)
-        return won
-
-    def array(self, values: Any, seen: BoolArray) -> pa.Array:
-        """The Python objects in the column's type."""
-        return pa.array(list(np.where(seen, values, None)), type=self.kind)
-
-    def dump(self, values: Any) -> pa.Array:
-        """The Python objects in the column's type."""
-        return pa.array(values.tolist(), type=self.kind)
-
-    def load(self, array: pa.Array) -> Any:
-        """The values as Python objects."""
-        return objects(array.to_pylist())
-
-    def _before(self, a: Any, b: Any, largest: bool) -> bool:
-        if not is_ordered(self.kind):
-            a, b = repr(a), repr(b)
-        return bool(a > b if largest else a < b)
 
 
 class ExtremeKernel(Kernel):
@@ -224,10 +169,6 @@ class ExtremeKernel(Kernel):
         """The best value of each group."""
         return self.values.best(groups, n, columns[0], largest=self.largest)
 
-    def empty(self, n: int) -> Fields:
-        """States in which no value was seen."""
-        return self.values.blank(n), np.zeros(n, dtype=bool)
-
     def join(self, a: Fields, b: Fields) -> Fields:
         """The better of the two values."""
         (value, seen), (other, other_seen) = a, b
@@ -236,18 +177,7 @@ class ExtremeKernel(Kernel):
 
     def finish(self, fields: Fields) -> pa.Array:
         """The value, or null if there is none."""
-        value, seen = fields
-        return self.values.array(value, seen)
-
-    def dump(self, fields: Fields) -> list[pa.Array]:
-        """The value, and whether there is one."""
-        value, seen = fields
-        return [self.values.dump(value), pa.array(seen)]
-
-    def load(self, arrays: Sequence[pa.Array]) -> Fields:
-        """The fields that `dump` gave."""
-        value, seen = arrays
-        return self.values.load(value), np.array(seen)
+        return self.values.array(*fields)
 
 
 class EdgeKernel(Kernel):
@@ -284,11 +214,6 @@ class EdgeKernel(Kernel):
             valid[groups[~np.asarray(column.is_valid())]] = False
         return time, seen, value, valid
 
-    def empty(self, n: int) -> Fields:
-        """States in which no row was seen."""
-        no = np.zeros(n, dtype=bool)
-        return np.zeros(n, dtype=np.int64), no, self.values.blank(n), no.copy()
-
     def join(self, a: Fields, b: Fields) -> Fields:
         """The earlier of the two rows, or the later."""
         (time, seen, value, valid), (other_time, other_seen, other, other_valid) = a, b
@@ -304,20 +229,10 @@ class EdgeKernel(Kernel):
         _, seen, value, valid = fields
         return self.values.array(value, seen & valid)
 
-    def dump(self, fields: Fields) -> list[pa.Array]:
-        """All four fields."""
-        time, seen, value, valid = fields
-        return [pa.array(time), pa.array(seen), self.values.dump(value), pa.array(valid)]
-
-    def load(self, arrays: Sequence[pa.Array]) -> Fields:
-        """The fields that `dump` gave."""
-        time, seen, value, valid = arrays
-        return np.array(time), np.array(seen), self.values.load(value), np.array(valid)
-
 
 def values_of(kind: pa.DataType) -> Values:
     """How values of this type are held."""
-    return Ranked(kind) if is_ranked(kind) else Objects(kind)
+    return Ranked(kind) if is_ranked(kind) else Values(kind)
 
 
 def is_ranked(kind: pa.DataType) -> bool:
@@ -331,6 +246,10 @@ def is_ordered(kind: pa.DataType) -> bool:
     text = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     data = pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind)
     return bool(text or data or pa.types.is_decimal(kind))
+
+
+COMPARABLE = ("numbers, text, bytes, dates or times", is_ranked, is_ordered)
+"""What `Measure.check` takes after the type of a column whose values must have an order."""
 
 
 def ranks(column: pa.Array, *, zeros_differ: bool = False) -> Int64Array:
@@ -365,18 +284,6 @@ def unranked(values: Int64Array, seen: BoolArray, kind: pa.DataType) -> pa.Array
     elif dtype.kind == "f":
         values = np.where(values < 0, values ^ _OTHER_BITS, values).view(np.float64)
     return pa.array(values.astype(dtype), type=kind, mask=~seen)
-
-
-def drop_nulls(groups: Int64Array, column: pa.Array) -> tuple[Int64Array, pa.Array]:
-    """The values that are not null, and their groups."""
-    if not column.null_count:
-        return groups, column
-    return groups[np.asarray(column.is_valid())], column.drop_null()
-
-
-def objects(values: Iterable[Any]) -> Any:
-    """An array of Python objects, whatever they are."""
-    return np.fromiter(values, dtype=object)
 
 
 def _integers(kind: pa.DataType) -> pa.DataType:

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from decimal import Decimal
 from typing import Any, ClassVar
 
@@ -13,10 +12,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from skewless.aggregate.kernel import Fields, Kernel
-from skewless.aggregate.measure import Measure
-from skewless.aggregate.order import drop_nulls, is_ordered, is_ranked, objects, ranks, unranked
-from skewless.core.arrays import Int64Array
+from skewless.aggregate.kernel import Fields, Kernel, ObjectKernel, objects
+from skewless.aggregate.measure import NUMBERS, Measure
+from skewless.aggregate.order import COMPARABLE, is_ranked, ranks, unranked
 from skewless.core.errors import SkewlessError
 
 
@@ -44,7 +42,7 @@ class Distinct(Measure):
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
         """Accepts any type that is not nested."""
-        return DistinctKernel(_items_of(self, *types), self.lg_k)
+        return DistinctKernel(self.check(types[0], *COMPARABLE), self.lg_k)
 
 
 class Quantile(Measure):
@@ -78,9 +76,7 @@ class Quantile(Measure):
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
         """Accepts any number, and reads it as a double."""
-        (kind,) = types
-        if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-            raise self.refuse(kind, "numbers")
+        self.check(types[0], *NUMBERS)
         return QuantileKernel(self.shares, self.k, many=self.many)
 
 
@@ -112,68 +108,28 @@ class Top(Measure):
 
     def bind(self, types: Sequence[pa.DataType]) -> Kernel:
         """Accepts any type that is not nested."""
-        return TopKernel(_items_of(self, *types), self.k, self.lg_max_k)
+        return TopKernel(self.check(types[0], *COMPARABLE), self.k, self.lg_max_k)
 
 
-class Items:
-    """Turns a column's values into the integers or text that sketches take; values that are equal in Spark stay equal.
+class SketchKernel(ObjectKernel):
+    """Keeps a sketch for each group, and sends and stores it as bytes.
 
     Parameters
     ----------
-    kind
-        The column's type.
+    size
+        What a new sketch is given.
     """
 
-    def __init__(self, kind: pa.DataType) -> None:
-        self.kind = kind
-
-    def read(self, column: pa.Array) -> list[Any]:
-        """Integers for types that have ranks, otherwise text."""
-        if is_ranked(self.kind):
-            return list(ranks(column).tolist())
-        values: list[Any] = column.to_pylist()
-        if pa.types.is_decimal(self.kind):
-            return [str(value) for value in values]
-        return [value.hex() if isinstance(value, bytes) else value for value in values]
-
-    def key(self, text: str) -> Any:
-        """The value that `str` of an item stands for, in a form that can be ordered."""
-        return self._parse()(text)
-
-    def write(self, keys: list[Any]) -> pa.Array:
-        """The values that `key` gave, in the column's type."""
-        if is_ranked(self.kind):
-            return unranked(np.array(keys, dtype=np.int64), np.ones(len(keys), dtype=bool), self.kind)
-        return pa.array(keys, type=self.kind)
-
-    def _parse(self) -> Callable[[str], Any]:
-        if is_ranked(self.kind):
-            return int
-        if pa.types.is_decimal(self.kind):
-            return Decimal
-        return str if pa.types.is_string(self.kind) or pa.types.is_large_string(self.kind) else bytes.fromhex
-
-
-class SketchKernel(Kernel):
-    """Keeps a sketch for each group, None before the first value. Sketches are never changed once they are made."""
-
     types = (pa.binary(),)
+    sketch: ClassVar[Any]
+    """The class of the sketches."""
 
-    @abstractmethod
-    def sketch(self, values: Any) -> Any:
-        """A sketch of some of the values that `read` gave."""
-
-    @abstractmethod
-    def new(self) -> Any:
-        """An empty sketch."""
-
-    @abstractmethod
-    def read(self, column: pa.Array) -> Any:
-        """The values that are not null, in a form that can be sliced and that `sketch` takes."""
+    def __init__(self, size: int) -> None:
+        self.size = size
 
     def merged(self, a: Any, b: Any) -> Any:
         """A new sketch of the values of both."""
-        both = self.new()
+        both = self.sketch(self.size)
         both.merge(a)
         both.merge(b)
         return both
@@ -182,29 +138,6 @@ class SketchKernel(Kernel):
         """The sketch as bytes."""
         return bytes(sketch.serialize())
 
-    def unpack(self, packed: bytes) -> Any:
-        """The sketch that `pack` turned into these bytes."""
-        return type(self.new()).deserialize(packed)
-
-    def partial(self, groups: Int64Array, n: int, columns: Sequence[pa.Array]) -> Fields:
-        """Sorts the rows by group and makes a sketch of each."""
-        groups, column = drop_nulls(groups, columns[0])
-        order = np.argsort(groups, kind="stable")
-        values = self.read(column.take(pa.array(order)))
-        counts = np.bincount(groups, minlength=n)
-        ends = np.cumsum(counts)
-        bounds = zip((ends - counts).tolist(), ends.tolist(), strict=True)
-        return (objects(self.sketch(values[i:j]) if i < j else None for i, j in bounds),)
-
-    def empty(self, n: int) -> Fields:
-        """States without a sketch."""
-        return (np.full(n, None, dtype=object),)
-
-    def join(self, a: Fields, b: Fields) -> Fields:
-        """Merges the sketches where both states have one."""
-        pairs = zip(a[0], b[0], strict=True)
-        return (objects(y if x is None else x if y is None else self.merged(x, y) for x, y in pairs),)
-
     def dump(self, fields: Fields) -> list[pa.Array]:
         """The sketches as bytes."""
         packed = [None if sketch is None else self.pack(sketch) for sketch in fields[0]]
@@ -212,44 +145,53 @@ class SketchKernel(Kernel):
 
     def load(self, arrays: Sequence[pa.Array]) -> Fields:
         """The sketches that `dump` gave."""
-        return (objects(None if packed is None else self.unpack(packed) for packed in arrays[0].to_pylist()),)
+        packed = arrays[0].to_pylist()
+        return (objects(None if each is None else self.sketch.deserialize(each) for each in packed),)
 
 
-class DistinctKernel(SketchKernel):
-    """Estimates how many different values there are.
+class ItemKernel(SketchKernel):
+    """Sketches values as integers or text; values that are equal in Spark stay equal.
 
     Parameters
     ----------
-    items
-        How the column's values are read.
-    lg_k
+    kind
+        The column's type.
+    size
         The base-2 logarithm of the size of a sketch.
     """
 
-    result = pa.int64()
     nullable = False
 
-    def __init__(self, items: Items, lg_k: int) -> None:
-        self.items, self.lg_k = items, lg_k
+    def __init__(self, kind: pa.DataType, size: int) -> None:
+        super().__init__(size)
+        self.kind = kind
 
     def read(self, column: pa.Array) -> Any:
-        """The values as `items` reads them."""
-        return self.items.read(column)
+        """Integers for types that have ranks, otherwise text."""
+        if is_ranked(self.kind):
+            return ranks(column).tolist()
+        values = column.to_pylist()
+        if pa.types.is_decimal(self.kind):
+            return [str(value) for value in values]
+        return [value.hex() if isinstance(value, bytes) else value for value in values]
 
-    def sketch(self, values: Any) -> Any:
+
+class DistinctKernel(ItemKernel):
+    """Estimates how many different values there are. The parameters are those of `ItemKernel`."""
+
+    sketch = datasketches.hll_sketch
+    result = pa.int64()
+
+    def made(self, values: Any) -> Any:
         """A sketch of the different values."""
-        sketch = self.new()
+        sketch = self.sketch(self.size)
         for value in set(values):
             sketch.update(value if isinstance(value, int) else f"={value}")  # the sketch would ignore an empty text
         return sketch
 
-    def new(self) -> Any:
-        """An empty sketch of this size."""
-        return datasketches.hll_sketch(self.lg_k)
-
     def merged(self, a: Any, b: Any) -> Any:
         """The union of the two sketches."""
-        union = datasketches.hll_union(self.lg_k)
+        union = datasketches.hll_union(self.size)
         union.update(a)
         union.update(b)
         return union.get_result(datasketches.HLL_8)
@@ -277,23 +219,22 @@ class QuantileKernel(SketchKernel):
         Whether the value is a list.
     """
 
+    sketch = datasketches.kll_doubles_sketch
+
     def __init__(self, shares: list[float], k: int, *, many: bool) -> None:
-        self.shares, self.k, self.many = shares, k, many
+        super().__init__(k)
+        self.shares, self.many = shares, many
         self.result = pa.list_(pa.float64()) if many else pa.float64()
 
     def read(self, column: pa.Array) -> Any:
         """The values as doubles, copied because the sketch does not take a read-only array."""
         return np.array(pc.cast(column, pa.float64(), safe=False))
 
-    def sketch(self, values: Any) -> Any:
+    def made(self, values: Any) -> Any:
         """A sketch of all values at once; None if all of them are NaN."""
-        sketch = self.new()
+        sketch = self.sketch(self.size)
         sketch.update(values)
         return None if sketch.is_empty() else sketch
-
-    def new(self) -> Any:
-        """An empty sketch of this size."""
-        return datasketches.kll_doubles_sketch(self.k)
 
     def finish(self, fields: Fields) -> pa.Array:
         """The smallest value for which at least the given share of all values is not larger than it."""
@@ -303,45 +244,38 @@ class QuantileKernel(SketchKernel):
         return pa.array(values, type=self.result)
 
 
-class TopKernel(SketchKernel):
+class TopKernel(ItemKernel):
     """Estimates which values are most frequent.
 
     Parameters
     ----------
-    items
-        How the column's values are read.
+    kind
+        The column's type.
     k
         How many values to return.
     lg_max_k
         The base-2 logarithm of the number of values that a sketch has room for.
     """
 
-    nullable = False
+    sketch = datasketches.frequent_strings_sketch
 
-    def __init__(self, items: Items, k: int, lg_max_k: int) -> None:
-        self.items, self.k, self.lg_max_k = items, k, lg_max_k
-        self.result = pa.list_(pa.struct([("item", items.kind), ("count", pa.int64())]))
+    def __init__(self, kind: pa.DataType, k: int, lg_max_k: int) -> None:
+        super().__init__(kind, lg_max_k)
+        self.k = k
+        self.result = pa.list_(pa.struct([("item", kind), ("count", pa.int64())]))
 
-    def read(self, column: pa.Array) -> Any:
-        """The values as `items` reads them."""
-        return self.items.read(column)
-
-    def sketch(self, values: Any) -> Any:
+    def made(self, values: Any) -> Any:
         """A sketch of the different values, each with its count."""
-        sketch = self.new()
+        sketch = self.sketch(self.size)
         for value, count in Counter(values).items():
             sketch.update(str(value), count)
         return sketch
-
-    def new(self) -> Any:
-        """An empty sketch of this size."""
-        return datasketches.frequent_strings_sketch(self.lg_max_k)
 
     def finish(self, fields: Fields) -> pa.Array:
         """The values and counts, most frequent first; an empty list if there are no values."""
         tops = [self._top(sketch) for sketch in fields[0]]
         ends = np.cumsum([0, *(len(top) for top in tops)], dtype=np.int32)
-        item = self.items.write([key for top in tops for _, key in top])
+        item = self._write([key for top in tops for _, key in top])
         count = pa.array([-below for top in tops for below, _ in top], type=pa.int64())
         pairs = pa.StructArray.from_arrays([item, count], fields=list(self.result.value_type))
         return pa.ListArray.from_arrays(pa.array(ends), pairs, type=self.result)
@@ -353,13 +287,21 @@ class TopKernel(SketchKernel):
         known = sketch.get_frequent_items(datasketches.frequent_items_error_type.NO_FALSE_NEGATIVES)
         counts = sorted((count for _, count, *_ in known), reverse=True)
         least = counts[min(self.k, len(counts)) - 1]  # most values are below it and need not be parsed
-        return sorted((-count, self.items.key(text)) for text, count, *_ in known if count >= least)[: self.k]
+        return sorted((-count, self._key(text)) for text, count, *_ in known if count >= least)[: self.k]
 
+    def _key(self, text: str) -> Any:
+        """The value that `str` of an item stands for, in a form that can be ordered."""
+        if is_ranked(self.kind):
+            return int(text)
+        if pa.types.is_decimal(self.kind):
+            return Decimal(text)
+        return text if pa.types.is_string(self.kind) or pa.types.is_large_string(self.kind) else bytes.fromhex(text)
 
-def _items_of(measure: Measure, kind: pa.DataType) -> Items:
-    if not (is_ranked(kind) or is_ordered(kind)):
-        raise measure.refuse(kind, "numbers, text, bytes, dates or times")
-    return Items(kind)
+    def _write(self, keys: list[Any]) -> pa.Array:
+        """The values that `_key` gave, in the column's type."""
+        if is_ranked(self.kind):
+            return unranked(np.array(keys, dtype=np.int64), np.ones(len(keys), dtype=bool), self.kind)
+        return pa.array(keys, type=self.kind)
 
 
 def _check(holds: bool, message: str) -> None:

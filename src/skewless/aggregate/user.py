@@ -139,9 +139,8 @@ class PooledKernel(Kernel):
             return pa.nulls(len(ids), self.result)
         n = int(have.sum())
         values = self._call("finish", _grouped(self.pool.take(ids[have]), np.arange(n)), n)
-        arrays = [_array(column) for column in values.columns]
-        one = len(arrays) == 1
-        value = arrays[0] if one else pa.StructArray.from_arrays(arrays, fields=list(values.schema))
+        arrays = [column.combine_chunks() for column in values.columns]
+        value = arrays[0] if len(arrays) == 1 else pa.StructArray.from_arrays(arrays, fields=list(values.schema))
         return value.cast(self.result).take(_places(have))
 
     def dump(self, fields: Fields) -> list[pa.Array]:
@@ -151,7 +150,7 @@ class PooledKernel(Kernel):
         if not have.any():
             return [pa.array(have), *(pa.nulls(len(ids), kind) for kind in self.state.types)]
         rows = self.pool.take(ids[have]).take(_places(have))
-        return [pa.array(have), *(_array(column) for column in rows.columns)]
+        return [pa.array(have), *(column.combine_chunks() for column in rows.columns)]
 
     def load(self, arrays: Sequence[pa.Array]) -> Fields:
         """Adds the states to the pool."""
@@ -164,13 +163,6 @@ class PooledKernel(Kernel):
 
     def forget(self) -> None:
         """Empty the pool."""
-        self.pool = Pool()
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name != "pool"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        self.__dict__.update(state)
         self.pool = Pool()
 
     def _try(self, method: str, schema: pa.Schema) -> pa.Schema:
@@ -196,7 +188,7 @@ class PooledKernel(Kernel):
             raise self._error(method, f"returns a {type(found).__name__}; return a pyarrow.Table")
         if found.schema.names.count(GROUP) != 1:
             raise self._error(method, f"returns columns {found.schema.names}; return one named 'group' among them")
-        group = np.asarray(_array(found[GROUP]))
+        group = np.asarray(found[GROUP].combine_chunks())
         order = np.argsort(group, kind="stable")
         if not np.array_equal(group[order], np.arange(n)):
             raise self._error(method, f"returns {len(group)} rows for {n} groups; return exactly one row for each")
@@ -208,11 +200,17 @@ class PooledKernel(Kernel):
 
 
 class Pool:
-    """Keeps rows in a few chunks. Rows are numbered in the order in which they come, and are never removed."""
+    """Keeps rows in a few chunks. Rows are numbered in the order in which they come, and are never removed.
+
+    The rows stay in the process that added them: a pool that is pickled arrives empty.
+    """
 
     def __init__(self) -> None:
         self.chunks: list[pa.Table] = []
         self.size = 0
+
+    def __reduce__(self) -> tuple[type[Pool], tuple[()]]:
+        return Pool, ()
 
     def add(self, rows: pa.Table) -> Int64Array:
         """Add rows, and return their numbers."""
@@ -243,11 +241,6 @@ def _with_group(schema: pa.Schema) -> pa.Schema:
 
 def _grouped(rows: pa.Table, groups: Int64Array) -> pa.Table:
     return rows.add_column(0, GROUP, pa.array(groups, type=pa.int64()))
-
-
-def _array(column: pa.ChunkedArray) -> pa.Array:
-    combined = column.combine_chunks()
-    return combined if isinstance(combined, pa.Array) else pa.concat_arrays(combined.chunks)
 
 
 def _places(have: Any) -> pa.Array:

@@ -67,10 +67,9 @@ class Clicks:
         for batch, pages in enumerate(self._keys.blocks(self.batches * self.rows, self.rows)):
             seconds = (batch + np.sort(chance.random(self.rows))) * self.seconds
             times = START + (seconds * 1e6).astype(np.int64)
-            users = pa.array(chance.integers(0, self.pages, self.rows)).cast(pa.string())
             columns = {
                 "page": names.take(pa.array(pages)),
-                "user": users,
+                "user": pa.array(chance.integers(0, self.pages, self.rows)).cast(pa.string()),
                 "ts": pa.array(times).cast(pa.timestamp("us", "UTC")),
                 "price": chance.integers(1, 10_000, self.rows),
             }

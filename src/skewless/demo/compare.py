@@ -12,11 +12,11 @@ import pyarrow as pa
 import pyarrow.dataset as ds
 from pyspark.sql import SparkSession
 
-from skewless import split
 from skewless.core.counts import Counts
 from skewless.demo.clicks import Clicks, hash_of, name_of
 from skewless.demo.measured import Comparison, Run
-from skewless.demo.query import WORKERS, Query
+from skewless.demo.query import WORKERS, run_query
+from skewless.split import make
 
 Shown = Callable[[str], AbstractContextManager[Callable[[Run], None]]]
 """Given a splitter, shows its run for as long as it lasts."""
@@ -38,23 +38,20 @@ def compare(spark: SparkSession, clicks: Clicks, folder: Path, shown: Shown) -> 
     """
     clicks.write(folder / "clicks")
     warm_up()
-    query = Query(spark, clicks, folder)
-    spark_run, expected = _run(query, "spark", shown)
-    skewless_run, found = _run(query, "dalton", shown)
-    return Comparison(spark_run, skewless_run, same(expected, found))
+    runs, results = [], []
+    for split in ("spark", "dalton"):
+        with shown(split) as show:
+            run = run_query(spark, clicks, folder, split, show)
+        results.append(sorted_rows(folder / split))
+        runs.append(replace(run, results=results[-1].num_rows))
+    own, routed = runs
+    return Comparison(own, routed, identical=same(*results))
 
 
 def warm_up() -> None:
     """Compile what learning needs, or load it from disk: it would take longer than a micro-batch."""
     pages = [hash_of(name_of(page)) for page in range(WORKERS)]
-    split.make("dalton", WORKERS).plan(Counts.of(np.array(pages, dtype=np.int64)))
-
-
-def _run(query: Query, split: str, shown: Shown) -> tuple[Run, pa.Table]:
-    with shown(split) as show:
-        run = query.run(split, show)
-    rows = sorted_rows(query.result(split))
-    return replace(run, results=rows.num_rows), rows
+    make("dalton", WORKERS).plan(Counts.of(np.array(pages, dtype=np.int64)))
 
 
 def same(one: pa.Table, other: pa.Table) -> bool:

@@ -52,33 +52,27 @@ def bars(loads: Sequence[int], width: int = WIDTH) -> list[str]:
     return [f"worker {i} {'▇' * n:{width}} {load:,}" for i, (n, load) in enumerate(zip(lengths, loads, strict=True))]
 
 
-def line(batch: Batch) -> str:
-    """A micro-batch as one line of text.
+def line(batch: Batch, *, pages: bool = True) -> str:
+    """A micro-batch as one line of text, with its pages or without.
 
     >>> from skewless.demo.measured import HotPage
     >>> line(Batch(4, 1000, 0.5, (750, 250), (HotPage("/news/0", 2), HotPage("/shoes/1", 1)), changed=True))
     'batch 4 |   2,000 rows/s | █▃ busiest 1.50 x average | new hot pages | learns: /news/0 on 2, /shoes/1 on 1'
     """
-    words = [short_line(batch)]
-    if batch.hot:
-        words.append("learns: " + ", ".join(f"{page.name} on {page.workers}" for page in batch.hot))
-    return " | ".join(words)
-
-
-def short_line(batch: Batch) -> str:
-    """A micro-batch as one line of text, without its pages."""
     words = [f"batch {batch.number}", f"{batch.rate:>7,.0f} rows/s"]
     if batch.imbalance is not None:
         words.append(f"{heights(batch.loads)} busiest {batch.imbalance:.2f} x average")
     if batch.changed:
         words.append("new hot pages")
+    if batch.hot and pages:
+        words.append("learns: " + ", ".join(f"{page.name} on {page.workers}" for page in batch.hot))
     return " | ".join(words)
 
 
 def panel(run: Run) -> Panel:
     """A run up to now: its micro-batches, and the workers and pages of the last one."""
     batches = [batch for batch in run.batches if batch.rows]
-    parts = [_coloured(short_line(batch)) for batch in batches] or [Text("the first micro-batch...", style="dim")]
+    parts = [_coloured(batch) for batch in batches] or [Text("the first micro-batch...", style="dim")]
     if batches and batches[-1].loads:
         last = batches[-1]
         parts += [Text(), *(Text(bar, style="cyan") for bar in bars(last.loads))]
@@ -95,14 +89,8 @@ def table(comparison: Comparison) -> Table:
     for heading in ("rows/s", "ratio", "imbalance\nbefore", "imbalance\nafter", "result rows"):
         shown.add_column(heading, justify="right", no_wrap=True)
     for run, ratio in ((comparison.spark, 1.0), (comparison.skewless, comparison.ratio)):
-        shown.add_row(
-            NAMES[run.split],
-            f"{run.rate:,.0f}",
-            f"{ratio:.2f}",
-            _imbalance(run.before),
-            _imbalance(run.after),
-            f"{run.results:,}",
-        )
+        imbalances = _imbalance(run.before), _imbalance(run.after)
+        shown.add_row(NAMES[run.split], f"{run.rate:,.0f}", f"{ratio:.2f}", *imbalances, f"{run.results:,}")
     return shown
 
 
@@ -116,8 +104,8 @@ def _imbalance(value: float | None) -> str:
     return "-" if value is None else f"{value:.2f}"
 
 
-def _coloured(words: str) -> Text:
-    text = Text(words)
+def _coloured(batch: Batch) -> Text:
+    text = Text(line(batch, pages=False))
     text.highlight_regex("[▁▂▃▄▅▆▇█]+", "cyan")
     text.highlight_regex("new hot pages", "bold yellow")
     return text

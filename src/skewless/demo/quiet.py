@@ -5,18 +5,16 @@ from __future__ import annotations
 import os
 import re
 import shutil
-import signal
 import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from py4j.protocol import Py4JError
 from pyspark.errors import PySparkException
 from pyspark.sql import SparkSession
 
-from skewless.job.run import root_message
+from skewless.job.run import SPARK_ERRORS, JobFailed, interrupts_raise, root_message
 from skewless.spark.session import session
 
 LOG = "spark.log"
@@ -27,26 +25,20 @@ SETTINGS = {
 }
 
 
-class DemoFailed(Exception):  # noqa: N818 - what happened, as the caller reads it
-    """The demo failed; the message says why in one line."""
-
-
 @contextmanager
 def scratch() -> Iterator[Path]:
     """A temporary folder, removed at the end. If Spark fails, its log is kept."""
     folder = Path(tempfile.mkdtemp(prefix="skewless-demo-"))
+    waste = [folder]
     try:
         with _stderr_in(folder / LOG):
             yield folder
-    except (PySparkException, Py4JError) as error:  # PySpark leaves some of Java's errors as they are
-        for each in folder.iterdir():
-            if each.name != LOG:
-                shutil.rmtree(each, ignore_errors=True)
-        raise DemoFailed(f"{_reason(error)} (Spark's log is {folder / LOG})") from error
-    except BaseException:
-        shutil.rmtree(folder, ignore_errors=True)
-        raise
-    shutil.rmtree(folder, ignore_errors=True)
+    except SPARK_ERRORS as error:
+        waste = [each for each in folder.iterdir() if each.name != LOG]
+        raise JobFailed(f"{_reason(error)} (Spark's log is {folder / LOG})") from error
+    finally:
+        for each in waste:
+            shutil.rmtree(each, ignore_errors=True)
 
 
 @contextmanager
@@ -57,14 +49,12 @@ def local_session(folder: Path) -> Iterator[SparkSession]:
     except PySparkException as error:
         if "JAVA_GATEWAY_EXITED" not in str(error):
             raise
-        raise DemoFailed(_no_java(folder / LOG)) from error
-    # PySpark would cancel all jobs at Ctrl-C, and the query would fail instead of stopping.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    try:
-        yield spark
-    finally:
-        spark.stop()
-        signal.signal(signal.SIGINT, before)
+        raise JobFailed(_no_java(folder / LOG)) from error
+    with interrupts_raise():
+        try:
+            yield spark
+        finally:
+            spark.stop()
 
 
 def _reason(error: Exception) -> str:

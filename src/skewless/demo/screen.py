@@ -28,11 +28,10 @@ class Screen:
         """A screen on stdout; plain text without control codes if stdout is not a terminal or NO_COLOR is set."""
         if isinstance(sys.stdout, io.TextIOWrapper):
             sys.stdout.reconfigure(errors="replace")  # a terminal that cannot show blocks is no reason to fail
-        if not sys.stdout.isatty():
-            return cls(Console(width=100, color_system=None, force_terminal=False), updating=False)
-        if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
-            return cls(Console(color_system=None, force_terminal=False), updating=False)
-        return cls(Console(), updating=True)
+        terminal = sys.stdout.isatty()
+        if terminal and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb":
+            return cls(Console(), updating=True)
+        return cls(Console(width=None if terminal else 100, color_system=None, force_terminal=False), updating=False)
 
     def say(self, text: RenderableType) -> None:
         """Show a text below what is already shown."""

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import inspect
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
-from typing import Literal, TypeAlias
+from typing import TypeAlias
 
 from skewless import aggregate
 from skewless.aggregate import Measure
@@ -18,41 +19,30 @@ Value: TypeAlias = str | float | bool
 
 @dataclass(frozen=True)
 class Parameter:
-    """A parameter of an aggregate."""
+    """A parameter of an aggregate: its name, what is given for it, in words, and whether it may be omitted."""
 
     name: str
-    kind: Literal["column", "number", "whole", "flag"]
-    optional: bool = False
+    kind: str
+    optional: bool
 
 
-_COLUMN = Parameter("column", "column")
-_END = (_COLUMN, Parameter("by", "column", optional=True), Parameter("ignore_nulls", "flag", optional=True))
-FUNCTIONS: Mapping[str, tuple[Parameter, ...]] = {
-    "count": (Parameter("column", "column", optional=True),),
-    "sum": (_COLUMN,),
-    "min": (_COLUMN,),
-    "max": (_COLUMN,),
-    "mean": (_COLUMN,),
-    "var": (_COLUMN,),
-    "std": (_COLUMN,),
-    "first": _END,
-    "last": _END,
-    "distinct": (_COLUMN, Parameter("lg_k", "whole", optional=True)),
-    "quantile": (_COLUMN, Parameter("q", "number"), Parameter("k", "whole", optional=True)),
-    "top": (_COLUMN, Parameter("k", "whole", optional=True), Parameter("lg_max_k", "whole", optional=True)),
-    "collect": (_COLUMN,),
-}
-"""The aggregates of `skewless.aggregate`."""
+_COLUMN, _NUMBER, _WHOLE, _FLAG = "the name of a column", "a number", "a whole number", "true or false"
+_KINDS = {"str": _COLUMN, "str | None": _COLUMN, "float | Sequence[float]": _NUMBER, "int": _WHOLE, "bool": _FLAG}
 
-_KINDS = {
-    "column": "the name of a column",
-    "number": "a number",
-    "whole": "a whole number",
-    "flag": "true or false",
-}
+
+def _parameters(function: Callable[..., Measure]) -> tuple[Parameter, ...]:
+    """What a function of `skewless.aggregate` takes, by its annotations."""
+    known = inspect.signature(function).parameters.values()
+    return tuple(Parameter(each.name, _KINDS[each.annotation], each.default is not each.empty) for each in known)
+
+
+_NAMES = "count sum min max mean var std first last distinct quantile top collect"
+FUNCTIONS = {name: _parameters(getattr(aggregate, name)) for name in _NAMES.split()}
+"""The aggregates of `skewless.aggregate`, with their parameters."""
+
 _TOKEN = re.compile(
-    r"(?P<quoted>`(?:[^`]|``)+`)|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])"
-    r"|(?P<word>[^\W\d]\w*)(?!\.)|(?P<mark>[(),=])"
+    r"\s*(?:(?P<quoted>`(?:[^`]|``)+`)|(?P<number>[+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)(?![\w.])"
+    r"|(?P<word>[^\W\d]\w*)(?!\.)|(?P<mark>[(),=])|(?P<end>\Z))"
 )
 
 
@@ -134,18 +124,14 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def _tokens(text: str) -> Iterator[tuple[str, str]]:
+    """The tokens of a text, each with its kind; after the last one there are only ends."""
     at = 0
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-            continue
+    while True:
         token = _TOKEN.match(text, at)
         if token is None or token.lastgroup is None:
-            raise SkewlessError(f"cannot read {text[at:]}; write names with spaces or dots in `backquotes`")
-        yield token.lastgroup, token[0]
+            raise SkewlessError(f"cannot read {text[at:].lstrip()}; write names with spaces or dots in `backquotes`")
+        yield token.lastgroup, token[token.lastgroup]
         at = token.end()
-    while True:
-        yield "end", ""
 
 
 def _bind(function: str, given: list[tuple[str | None, str, str]]) -> dict[str, Value]:
@@ -160,7 +146,7 @@ def _bind(function: str, given: list[tuple[str | None, str, str]]) -> dict[str, 
             raise SkewlessError(f"{function} is given {name}, {what}; write {usage(function)}")
         value = _value(parameters[name], kind, token)
         if value is None:
-            raise SkewlessError(f"{name} of {function} is {_KINDS[parameters[name].kind]}, not {token}")
+            raise SkewlessError(f"{name} of {function} is {parameters[name].kind}, not {token}")
         arguments[name] = value
     for each in parameters.values():
         if not each.optional and each.name not in arguments:
@@ -170,12 +156,12 @@ def _bind(function: str, given: list[tuple[str | None, str, str]]) -> dict[str, 
 
 def _value(parameter: Parameter, kind: str, token: str) -> Value | None:
     """The value of a token, or None if the parameter does not take it."""
-    if parameter.kind == "column":
+    if parameter.kind == _COLUMN:
         return token[1:-1].replace("``", "`") if kind == "quoted" else token if kind == "word" else None
-    if parameter.kind == "flag":
+    if parameter.kind == _FLAG:
         return {"true": True, "false": False}.get(token.lower())
     if kind != "number":
         return None
-    if parameter.kind == "whole":
+    if parameter.kind == _WHOLE:
         return int(token) if token.lstrip("+-").isdecimal() else None
     return float(token)

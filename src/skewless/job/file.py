@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from skewless import split
-from skewless.core.errors import SkewlessError
 from skewless.core.interval import microseconds
 from skewless.job import ddl, expression, toml
 from skewless.job.expression import Call, nearest
@@ -107,20 +107,29 @@ def read(path: Path) -> Job:
         if section not in document.values:
             raise document.error("", f"there is no [{section}]; add one, with {example}")
     name, master = top.get("name", str), top.get("master", str)
-    source = _source(Section(document, "source", ("format", "path", "schema", "stream", "options")), master)
-    columns = _columns(document, source)
-    key = _key(Section(document, "key", ("columns", "workers", "split", "folder")), columns)
-    of_window = Section(document, "window", ("time", "size", "slide", "watermark", "output"))
+    of_source = _section(document, Source)
+    source = _source(of_source, master)
+    columns = None  # only Spark can tell
+    if source.schema is not None:
+        with of_source.naming("schema", "schema"):
+            columns = ddl.column_names(source.schema)
+    key = _key(_section(document, Key), columns)
+    of_window = _section(document, Window)
     window = _window(of_window, columns, stream=source.stream)
     aggregates = _aggregates(Section(document, "aggregates"), key, columns)
-    of_sink = Section(document, "sink", ("format", "path", "checkpoint", "options"))
+    of_sink = _section(document, Sink)
     sink = _sink(of_sink, master, stream=source.stream)
     if sink.format in FILES and source.stream and window.output != "append":
         raise of_window.error("output", f"{window.output}, but {sink.format} files are only appended to; use append")
     if sink.format == "memory" and not name:
         raise of_sink.error("format", "memory, which is a table with the name of the job; add a name to the job")
-    trigger = _trigger(Section(document, "trigger", ("available_now", "once", "every")), stream=source.stream)
+    trigger = _trigger(_section(document, Trigger), stream=source.stream)
     return Job(name, master, _settings(document), source, key, window, aggregates, sink, trigger)
+
+
+def _section(document: toml.Document, kind: type[Any]) -> Section:
+    """The section that is named like a class of settings, with the class's fields as its keys."""
+    return Section(document, kind.__name__.lower(), [field.name for field in fields(kind)])
 
 
 def _settings(document: toml.Document) -> dict[str, str]:
@@ -145,16 +154,6 @@ def _source(section: Section, master: str | None) -> Source:
     if local and not _whole_part(local).exists():
         raise section.error("path", f"{path}, but there is no such file or directory; paths start where you run this")
     return source
-
-
-def _columns(document: toml.Document, source: Source) -> tuple[str, ...] | None:
-    """The columns of the source, None if only Spark can tell."""
-    if source.schema is None:
-        return None
-    try:
-        return ddl.column_names(source.schema)
-    except SkewlessError as error:
-        raise document.error("source.schema", f"[source] schema: {error}") from error
 
 
 def _key(section: Section, known: tuple[str, ...] | None) -> Key:
@@ -202,11 +201,9 @@ def _aggregates(section: Section, key: Key, known: tuple[str, ...] | None) -> di
         if name in (*key.columns, "window", "folder"):
             taken = {"window": "the window", "folder": "the folder of policies"}.get(name, "a key column")
             raise section.error(name, f"{text}, but {name} is already the name of {taken}; choose another")
-        try:
+        with section.naming(name, f"{name} is {text}"):
             calls[name] = expression.parse(text)
             calls[name].measure()
-        except SkewlessError as error:
-            raise section.error(name, f"{text}: {error}") from error
         _check_known(section, name, list(calls[name].columns), known)
     return calls
 
@@ -244,10 +241,8 @@ def _trigger(section: Section, *, stream: bool) -> Trigger:
 
 
 def _length(section: Section, key: str, text: str, *, zero: bool = False) -> int:
-    try:
+    with section.naming(key, key):
         return microseconds(text, zero=zero)
-    except SkewlessError as error:
-        raise section.refusal(key, f"{key}: {error}") from error
 
 
 def _check_known(section: Section, key: str, columns: list[str], known: tuple[str, ...] | None) -> None:

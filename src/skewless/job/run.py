@@ -9,23 +9,27 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError
 from pyspark.errors import PySparkException
-from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql import DataFrame, DataFrameReader, Observation, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.listener import StreamingQueryProgress
-from pyspark.sql.streaming.readwriter import DataStreamWriter
+from pyspark.sql.streaming.readwriter import DataStreamReader, DataStreamWriter
 
 from skewless.api.keyed import keyed
-from skewless.job.file import Job, Sink, Trigger
+from skewless.job.file import Job, Sink, Source, Trigger
 from skewless.job.progress import Progress
 from skewless.spark.listen import Reports, Running
 from skewless.spark.session import configure, session
 
+SPARK_ERRORS = (PySparkException, Py4JError)
+"""What Spark raises: PySpark leaves some of Java's errors as they are."""
+
 
 class JobFailed(Exception):  # noqa: N818 - what happened, as the caller reads it
-    """Spark gave up on a job; the message is the cause, in a line."""
+    """Spark gave up on a job, or did not start; the message is the cause, in a line."""
 
 
 @dataclass(frozen=True)
@@ -64,7 +68,7 @@ def run(job: Job, show: Callable[[str], None]) -> Outcome:
             rows, stopped = _stream(spark, job, show)
         else:
             rows, stopped = _batch(spark, job), False
-    except (PySparkException, Py4JError) as error:  # PySpark leaves some of Java's errors as they are
+    except SPARK_ERRORS as error:
         raise JobFailed(root_message(error)) from error
     return Outcome(rows, time.monotonic() - started, stopped)
 
@@ -98,27 +102,20 @@ def _said(error: BaseException) -> str:
 
 
 def _session(job: Job) -> SparkSession:
-    settings = {"spark.app.name": job.name or "skewless", **job.settings}
-    spark = _built(job.master or "local[*]", settings)
+    settings: dict[str, Any] = {"spark.app.name": job.name or "skewless", **job.settings}
+    master = job.master or "local[*]"
+    if local := re.fullmatch(r"local(?:\[(\d+|\*)\])?", master):
+        cores = None if local[1] == "*" else int(local[1] or 1)
+        spark = session(cores, memory=settings.get("spark.driver.memory", "2g"), **settings)
+    else:
+        spark = configure(SparkSession.Builder().master(master)).config(map=settings).getOrCreate()
     # Whatever fails is told in one line; the log would tell it in hundreds.
     spark.sparkContext.setLogLevel(settings.get("spark.log.level", "FATAL"))
     return spark
 
 
-def _built(master: str, settings: dict[str, str]) -> SparkSession:
-    local = re.fullmatch(r"local(?:\[(\d+|\*)\])?", master)
-    if local:
-        cores = None if local[1] == "*" else int(local[1] or 1)
-        return session(cores, memory=settings.get("spark.driver.memory", "2g"), **settings)
-    builder = configure(SparkSession.Builder().master(master))
-    for name, value in settings.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
-
-
 def _stream(spark: SparkSession, job: Job, show: Callable[[str], None]) -> tuple[int, bool]:
-    reader = spark.readStream.format(job.source.format).options(**job.source.options)
-    rows = (reader.schema(job.source.schema) if job.source.schema else reader).load(job.source.path)
+    rows = _rows(spark.readStream, job.source)
     writer = _encoded(_result(rows, job), job.sink).writeStream.format(job.sink.format).options(**job.sink.options)
     writer = writer.outputMode(job.window.output)
     if job.name:
@@ -127,7 +124,7 @@ def _stream(spark: SparkSession, job: Job, show: Callable[[str], None]) -> tuple
         writer = writer.option("checkpointLocation", job.sink.checkpoint)
     writer = _triggered(writer, job.trigger)
     progress, stopped = Progress(), False
-    with Reports(spark, _look) as reports, _interrupts_raise():
+    with Reports(spark, _look) as reports, interrupts_raise():
         query = writer.start(job.sink.path)
         try:
             for done, imbalance in reports.of(str(query.runId)):
@@ -142,12 +139,15 @@ def _stream(spark: SparkSession, job: Job, show: Callable[[str], None]) -> tuple
 
 
 def _batch(spark: SparkSession, job: Job) -> int:
-    reader = spark.read.format(job.source.format).options(**job.source.options)
-    rows = (reader.schema(job.source.schema) if job.source.schema else reader).load(job.source.path)
     count = Observation()
-    result = _result(rows.observe(count, F.count(F.lit(1)).alias("rows")), job)
+    result = _result(_rows(spark.read, job.source).observe(count, F.count(F.lit(1)).alias("rows")), job)
     _encoded(result, job.sink).write.format(job.sink.format).options(**job.sink.options).save(job.sink.path)
     return int(count.get["rows"])
+
+
+def _rows(reader: DataFrameReader | DataStreamReader, source: Source) -> DataFrame:
+    reader = reader.format(source.format).options(**source.options)
+    return (reader.schema(source.schema) if source.schema else reader).load(source.path)
 
 
 def _result(rows: DataFrame, job: Job) -> DataFrame:
@@ -178,7 +178,7 @@ def _triggered(writer: DataStreamWriter, trigger: Trigger) -> DataStreamWriter:
 
 
 @contextmanager
-def _interrupts_raise() -> Iterator[None]:
+def interrupts_raise() -> Iterator[None]:
     """Ctrl-C only raises: PySpark would cancel all jobs first, and the query would fail instead of stop."""
     if threading.current_thread() is not threading.main_thread():
         yield

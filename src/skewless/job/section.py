@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from skewless.core.errors import SkewlessError
@@ -37,9 +38,9 @@ class Section:
         if not isinstance(values, dict):
             raise document.error(name, f"{name} is {_toml(values)}, not a section; write [{name}]")
         self.values: dict[str, Any] = values
-        for key in values if known is not None else ():
-            if key not in (known or ()):
-                raise self.refusal(key, f"{key} is unknown; {nearest(key, known or ())}")
+        for key in values:
+            if known is not None and key not in known:
+                raise self.refusal(key, f"{key} is unknown; {nearest(key, known)}")
 
     def get(self, key: str, kind: type[T]) -> T | None:
         """The value, or None if it is missing; a value of another type is refused."""
@@ -81,6 +82,14 @@ class Section:
             return self._document.error(key or "", message)
         place = self._name if key is None else f"{self._name}.{key}"
         return self._document.error(place, f"[{self._name}] {message}")
+
+    @contextmanager
+    def naming(self, key: str, what: str) -> Iterator[None]:
+        """Add to the errors inside the place of a key, and what is being read there."""
+        try:
+            yield
+        except SkewlessError as error:
+            raise self.refusal(key, f"{what}: {error}") from error
 
     def _flat(self, above: str, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
         for key, value in values.items():

@@ -15,7 +15,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
-_GAP = re.compile(r"(?:\s|#[^\n]*)*")
+_GAP = re.compile(r"(?:[\s,]|#[^\n]*)*")
+_OPEN, _CLOSE = re.compile(r"\[\[?"), re.compile(r"\]\]?")
 _KEY = re.compile(r"""\s*("(?:\\.|[^"\\])*"|'[^']*'|[\w-]+)\s*(\.?)""")
 _STRING = re.compile(r'"""(?:\\.|[^\\])*?"{3,5}|\'\'\'.*?\'{3,5}|"(?:\\.|[^"\\])*"|\'[^\']*\'', re.DOTALL)
 _SCALAR = re.compile(r"[^,\]}#\n]+")
@@ -84,11 +85,9 @@ class _Locator:
         self.lines: dict[str, int] = {}
         table = ""
         while self._skip(_GAP) and self.at < len(text):
-            if text[self.at] == "[":
-                self.at += 2 if text.startswith("[[", self.at) else 1
+            if self._skip(_OPEN):
                 table = self._key("")
-                self.at = text.index("]", self.at)
-                self.at += 2 if text.startswith("]]", self.at) else 1
+                self._skip(_CLOSE)
             else:
                 self._pair(table)
 
@@ -120,11 +119,8 @@ class _Locator:
             assert self._skip(_STRING) or self._skip(_SCALAR)
             return
         self.at += 1
-        closing = "]" if opening == "[" else "}"
-        while self._skip(_GAP) and self.text[self.at] != closing:
-            if self.text[self.at] == ",":
-                self.at += 1
-            elif opening == "[":
+        while self._skip(_GAP) and self.text[self.at] not in "]}":
+            if opening == "[":
                 self._value(name)
             else:
                 self._pair(name)
