@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import logging
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
@@ -16,6 +17,7 @@ from hypothesis import strategies as st
 from skewless.chop import disorder
 from skewless.control.delivery import Delivery, Order, Report
 from skewless.control.outlet import Outlet
+from skewless.core import blob
 from skewless.core.errors import SkewlessError
 
 Batches = list[list[int]]
@@ -292,6 +294,34 @@ def test_more_may_be_allowed_when_a_stream_goes_on(tmp_path: Path) -> None:
     Outlet(Order("n", delay=9), str(tmp_path)).run(0, table([7, 3, 12]), sink)
     Outlet(Order("n", delay=9, k=9, parts=1), str(tmp_path)).run(1, table([]), sink)
     assert {batch: [row["n"] for row in rows] for batch, rows in sink.given.items()} == {0: [3], 1: [7, 12]}
+
+
+@pytest.mark.parametrize("batch", [0, 1])
+def test_the_folder_of_another_query_is_refused(tmp_path: Path, batch: int) -> None:
+    outlet, sink = Outlet(Order("n", delay=9), str(tmp_path)), Sink()
+    outlet.run(0, table([7, 3]), sink, "one")
+    message = rf"{tmp_path}/0.arrow belongs to query one, and this is query two; give each query a folder of its own"
+    with pytest.raises(SkewlessError, match=message):
+        Outlet(Order("n", delay=9), str(tmp_path)).run(batch, table([1]), sink, "two")
+    outlet.run(batch, table([7, 3]), sink, "one")
+    outlet.flush(sink)
+    assert [row["n"] for row in sink.given[-1 - batch]] == [3, 3, 7, 7][:: 2 - batch]
+
+
+def test_rows_that_version_0_5_left_are_refused(tmp_path: Path) -> None:
+    outlet, sink = Outlet(Order("n", delay=9), str(tmp_path)), Sink()
+    outlet.run(0, table([7, 3]), sink)
+    file = tmp_path / "0.arrow"
+    held = blob.load(file.read_bytes())
+    state = json.loads(blob.notes(held)["delivery"])
+    for change, message in (
+        ({"format": 7}, "the rows that wait have format 7, and this version of skewless reads format 1"),
+        (None, "the rows that wait have no format number, as in version 0.5, and this version of skewless reads"),
+    ):
+        changed = {**state, **change} if change else {key: state[key] for key in state.keys() - {"format", "query"}}
+        file.write_bytes(blob.dump(held.columns, {"delivery": json.dumps(changed)}))
+        with pytest.raises(SkewlessError, match=message):
+            outlet.run(1, table([1]), sink)
 
 
 def test_a_folder_that_does_not_fit_is_refused(tmp_path: Path) -> None:

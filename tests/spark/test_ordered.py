@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from datetime import datetime, timedelta, timezone
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from pyspark.sql import functions as F
 import skewless as sk
 from skewless.api.ordered import Ordered, ordered
 from skewless.chop import disorder
+from skewless.core import blob
 from skewless.spark.result import SLIDE
 from support.streams import stream_of, write_files
 
@@ -120,7 +122,10 @@ def test_a_query_that_died_goes_on_and_loses_nothing(spark: SparkSession, tmp_pa
     result.flush(sink, f"{tmp_path}/checkpoint")
     assert [row["n.o"] for row in sink.rows] == [1, 2, 3, 4, 5, 6, 7, 8, 9, 12]
 
-    (tmp_path / "checkpoint" / "ordered" / "4.arrow").unlink()
+    file = tmp_path / "checkpoint" / "ordered" / "4.arrow"
+    query = json.loads((tmp_path / "checkpoint" / "metadata").read_text())["id"]
+    assert json.loads(blob.notes(blob.load(file.read_bytes()))["delivery"])["query"] == query
+    file.unlink()
     write_files(tmp_path / "in", [numbered([3, 1])], first=len(batches))
     with pytest.raises(StreamingQueryException, match=r"after micro-batch 4 are not at .*/checkpoint/ordered/4.arrow"):
         run(result, sink, tmp_path / "checkpoint")
@@ -187,5 +192,5 @@ def test_batches_and_streams_are_told_apart(spark: SparkSession, tmp_path: Path)
         ordered(stream, "value").sorted()
     with pytest.raises(sk.SkewlessError, match="deliver is 'parquet'; give a function"):
         ordered(stream, "value").write("parquet", str(tmp_path))
-    with pytest.raises(sk.SkewlessError, match="Arrow cannot reach the folder 's3a://bucket/checkpoint/ordered'"):
-        ordered(stream, "value").write(print, "s3a://bucket/checkpoint")
+    with pytest.raises(sk.SkewlessError, match="'hdfs://nowhere/checkpoint/ordered' is on hdfs, where a file"):
+        ordered(stream, "value").write(print, "hdfs://nowhere/checkpoint")

@@ -13,7 +13,7 @@ from skewless.control.delivery import Order, Report
 from skewless.control.outlet import Deliver, Outlet
 from skewless.core.errors import SkewlessError
 from skewless.core.interval import microseconds
-from skewless.spark.ordered import in_one_order
+from skewless.spark.ordered import in_one_order, query_of
 from skewless.spark.result import SLIDE
 from skewless.spark.route import column
 
@@ -127,8 +127,14 @@ class Ordered:
         outlet = self._outlet(folder)
         outlet.first = first
 
+        expected: tuple[int, str] | None = None  # the micro-batch that is next in this run, and its query
+
         def each(df: DataFrame, batch: int) -> None:
-            outlet.run(batch, in_one_order(df, self.order.by), deliver)
+            nonlocal expected
+            # To ask costs a small job, so it is done once a run.
+            query = expected[1] if expected and expected[0] == batch else query_of(df.sparkSession)
+            outlet.run(batch, in_one_order(df, self.order.by), deliver, query)
+            expected = (batch + 1, query)
 
         return each
 

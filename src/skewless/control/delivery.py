@@ -15,6 +15,9 @@ from skewless.core import blob
 from skewless.core.arrays import BoolArray, Int64Array
 from skewless.core.errors import SkewlessError
 
+FORMAT = 1
+"""The format of what is remembered. That of another one is refused."""
+
 
 @dataclass(frozen=True)
 class Order:
@@ -92,6 +95,8 @@ class Delivery:
     ----------
     order
         The order to give.
+    query
+        The id of the query whose rows they are; empty where that is not known.
 
     Examples
     --------
@@ -105,8 +110,8 @@ class Delivery:
     ([9], 1)
     """
 
-    def __init__(self, order: Order) -> None:
-        self.order = order
+    def __init__(self, order: Order, query: str = "") -> None:
+        self.order, self.query = order, query
         self._merger = Merger(order.k, order.parts)
         self._waiting: dict[int, list[list[int]]] = {}  # the payload of the last result of a number that is held
         self._rows: pa.Table | None = None  # those held, in order of their ids
@@ -166,6 +171,8 @@ class Delivery:
         """All that is remembered, held rows included."""
         fields = [] if self._rows is None else [[field.name, field.nullable] for field in self._rows.schema]
         state = {
+            "format": FORMAT,
+            "query": self.query,
             "by": self.order.by,
             "every": self.order.every,
             "merger": self._merger.state(),
@@ -187,12 +194,18 @@ class Delivery:
         """
         rows = blob.load(data)
         state = json.loads(blob.notes(rows)["delivery"])
+        if state.get("format") != FORMAT:
+            had = f"format {state['format']}" if "format" in state else "no format number, as in version 0.5"
+            raise SkewlessError(
+                f"the rows that wait have {had}, and this version of skewless reads format {FORMAT}; write the stream "
+                "anew with another checkpoint, or go on with the version that wrote them"
+            )
         if (state["by"], state["every"]) != (order.by, order.every):
             raise SkewlessError(
                 f"the stream was numbered by {state['by']!r} and every {state['every']} before, not by {order.by!r} "
                 f"and every {order.every}; order it as before, or write it anew with another checkpoint"
             )
-        delivery = cls(order)
+        delivery = cls(order, state["query"])
         merger = {**state["merger"], "k": order.k, "parts": order.parts}
         delivery._merger = Merger.from_state(merger)
         delivery._waiting = {number: payload for number, _, _, payload, *_ in merger["held"]}

@@ -86,7 +86,7 @@ class Files:
         >>> Files("s3://bucket/run").for_spark("control.json")
         's3a://bucket/run/control.json'
         """
-        return re.sub(r"([][{}*?\\])", r"\\\1", f"{self.uri.replace('s3://', 's3a://', 1)}/{name}")
+        return re.sub(r"([][{}*?\\])", r"\\\1", f"{re.sub('^s3:', 's3a:', self.uri)}/{name}")
 
 
 @dataclass(frozen=True)
@@ -159,6 +159,8 @@ def uri_of(path: str) -> str:
 
 @functools.lru_cache(maxsize=16)
 def _file_system(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
+    if uri.startswith(("hdfs:", "viewfs:")):  # though Arrow could reach it, where Hadoop's libraries are
+        raise _not_in_one_step(uri)
     try:
         # As a path: a URI may not have spaces.
         files, path = pyarrow.fs.FileSystem.from_uri(uri.removeprefix("file://"))
@@ -167,12 +169,16 @@ def _file_system(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
             f"Arrow cannot reach the folder {uri!r} ({error}); give a folder that it can, such as 's3://...'"
         ) from error
     if files.type_name not in _REPLACING:
-        raise SkewlessError(
-            f"the folder {uri!r} is on {files.type_name}, where a file cannot be replaced in one step from Python, so "
-            "that a micro-batch could find half of one; give a folder on a disk that all machines share, or on an "
-            "object store: s3://, gs:// or abfss://"
-        )
+        raise _not_in_one_step(uri)
     return files, path.rstrip("/")
+
+
+def _not_in_one_step(uri: str) -> SkewlessError:
+    return SkewlessError(
+        f"the folder {uri!r} is on {uri.partition(':')[0]}, where a file cannot be replaced in one step from Python: a "
+        "micro-batch could find none, or half of one. Give a folder on a disk that all machines share, or on an object "
+        "store: s3://, gs:// or abfss://"
+    )
 
 
 def _write_local(path: str, data: bytes) -> None:

@@ -20,6 +20,7 @@ Deliver = Callable[[pa.Table, int], object]
 """Takes rows in order, and the id of their micro-batch."""
 
 _FILE = re.compile(r"(\d+)\.arrow(?:\.\w+\.new)?")
+_OWN = "give each query a folder of its own"
 _RESTORE = "restore the folder that goes with this checkpoint; the query stops so that no row is lost"
 
 
@@ -47,10 +48,10 @@ class Outlet:
         self._lock = threading.Lock()
         self._warned = False
 
-    def run(self, batch: int, rows: pa.Table, deliver: Deliver) -> None:
-        """Deliver what can be delivered with the rows of a micro-batch."""
+    def run(self, batch: int, rows: pa.Table, deliver: Deliver, query: str = "") -> None:
+        """Deliver what can be delivered with the rows of a micro-batch of a query."""
         with self._lock:
-            delivery = self._before(batch)
+            delivery = self._before(batch, query)
             late = delivery.report.late
             given = delivery.add(rows, time.time())
             if delivery.report.late > late:
@@ -74,16 +75,27 @@ class Outlet:
                 self._states.write(_file(batch), delivery.dump())
             self.report = delivery.report
 
-    def _before(self, batch: int) -> Delivery:
+    def _before(self, batch: int, query: str) -> Delivery:
         if batch != self.first:
-            return self._load(batch - 1)
-        others = [each for each in self._states.batches() if each > batch]
-        if others:
+            return self._of(query, batch - 1)
+        there = max(self._states.batches(), default=-1)
+        if there > batch:
             raise SkewlessError(
-                f"{self._states.name(max(others))} is of a later micro-batch than {batch}, with which this query "
-                "starts; give each query a folder of its own, or delete this one if its query is gone"
+                f"{self._states.name(there)} is of a later micro-batch than {batch}, with which this query starts; "
+                f"{_OWN}, or delete this one if its query is gone"
             )
-        return Delivery(self.order)
+        if there == batch:  # it is run again
+            self._of(query, batch)
+        return Delivery(self.order, query)
+
+    def _of(self, query: str, batch: int) -> Delivery:
+        """What waited after a micro-batch of this query."""
+        delivery = self._load(batch)
+        if delivery.query != query:
+            raise SkewlessError(
+                f"{self._states.name(batch)} belongs to query {delivery.query}, and this is query {query}; {_OWN}"
+            )
+        return delivery
 
     def _load(self, batch: int) -> Delivery:
         name, data = self._states.name(batch), self._states.read(_file(batch))

@@ -1,0 +1,102 @@
+"""Files of a folder: wherever it is, they are there whole or not at all, and Spark is told of them by its own names."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from skewless.control import folder
+from skewless.control.folder import Files, uri_of
+from skewless.core.errors import SkewlessError
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Files:
+    return Files(uri_of(str(tmp_path)))
+
+
+def test_a_file_is_on_the_disk_before_it_has_its_name(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flushed: list[bytes | None] = []
+    real = os.fsync
+
+    def fsync(file: int) -> None:
+        path = Path(os.readlink(f"/proc/self/fd/{file}"))
+        flushed.append(path.read_bytes() if path.is_file() else None)
+        assert (tmp_path / "a/b.json").exists() == path.is_dir()  # the name is there when the folder is flushed
+        real(file)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    files.write("a/b.json", b"all of it")
+    assert flushed == [b"all of it", None]
+    assert files.read("a/b.json") == b"all of it"
+
+
+def test_a_write_that_fails_leaves_the_old_file_and_no_other(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files.write("a.json", b"old")
+
+    def full(_file: int) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space left"):
+        files.write("a.json", b"new")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"old"]
+
+
+def test_who_can_guess_no_name_can_point_a_write_elsewhere(files: Files, tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.write_bytes(b"precious")
+    files.write("a.json", b"one")
+    (tmp_path / "a.json").unlink()
+    (tmp_path / "a.json").symlink_to(other)
+    files.write("a.json", b"two")
+    assert (other.read_bytes(), files.read("a.json")) == (b"precious", b"two")
+
+
+@pytest.mark.parametrize(
+    ("given", "arrow", "spark"),
+    [
+        ("/data/my run", "file:///data/my run", "file:///data/my run/x"),
+        ("/data/run[1]", "file:///data/run[1]", r"file:///data/run\[1\]/x"),
+        (r"/data/{a,b}*?\c", r"file:///data/{a,b}*?\c", r"file:///data/\{a,b\}\*\?\\c/x"),
+        ("file:/data/run/", "file:///data/run", "file:///data/run/x"),
+        ("file:///data/run", "file:///data/run", "file:///data/run/x"),
+        ("s3://bucket/run", "s3://bucket/run", "s3a://bucket/run/x"),
+        ("s3a://bucket/run/", "s3://bucket/run", "s3a://bucket/run/x"),
+        ("gs://bucket/s3://run", "gs://bucket/s3://run", "gs://bucket/s3://run/x"),
+        ("abfss://data@account.dfs.core.windows.net/run", *["abfss://data@account.dfs.core.windows.net/run"] * 2),
+    ],
+)
+def test_a_folder_has_a_name_for_arrow_and_one_for_spark(given: str, arrow: str, spark: str) -> None:
+    assert uri_of(given) == arrow
+    assert Files(uri_of(given)).for_spark("x") == spark.removesuffix("/x") + "/x"
+
+
+def test_a_relative_path_is_that_of_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert uri_of("runs/1") == f"file://{tmp_path}/runs/1"
+
+
+@pytest.mark.parametrize("uri", ["hdfs://nowhere:9000/run", "viewfs://nowhere/run", "mock:///run"])
+def test_where_a_file_cannot_be_replaced_in_one_step_a_folder_is_refused_by_name(uri: str) -> None:
+    message = f"the folder '{uri}' is on {uri.split(':')[0]}, where a file cannot be replaced in one step"
+    with pytest.raises(SkewlessError, match=message):
+        Files(uri).write("a.json", b"x")
+
+
+def test_an_object_store_gets_a_file_under_its_own_name_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(folder, "_REPLACING", ("mock",))  # a file system in memory stands for the store
+    folder._file_system.cache_clear()
+    files = Files("mock:///bucket")
+    files.place()[0].create_dir("bucket")
+    monkeypatch.setattr(folder, "_write_local", None)
+    for data in (b"one", b"two"):
+        files.write("a.json", data)
+        assert (files.read("a.json"), files.listed()) == (data, ["a.json"])
+    folder._file_system.cache_clear()
