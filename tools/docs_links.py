@@ -18,7 +18,9 @@ ADDED = {ROOT / name: DOCS / name.lower() for name in ("CHANGELOG.md", "CONTRIBU
 
 _FENCE = re.compile(r"(^```.*?^```$)", re.MULTILINE | re.DOTALL)
 _LINK = re.compile(r"\]\((?P<target>[^)\s#:]+)(?P<anchor>#[^)\s]*)?\)")
-_LOADED = re.compile(r"<(?:script|img|iframe|link\s[^>]*rel=\"?stylesheet\"?)[^>]*?(?:src|href)=\"?(?:https?:)?//[^>]*>")
+_LOADED = re.compile(
+    r"<(?:script|img|iframe|link\s[^>]*rel=\"?stylesheet\"?)[^>]*?(?:src|href)=\"?(?:https?:)?//[^>]*>"
+)
 
 
 def for_the_site(markdown: str, source: Path, repository: str) -> str:
@@ -54,7 +56,7 @@ def _turned(link: re.Match[str], source: Path, repository: str) -> str:
 
 def on_files(files: Any, config: Any) -> Any:
     """Add the pages that are not under `docs/`."""
-    from mkdocs.structure.files import File  # noqa: PLC0415 - the links are tested where there is no mkdocs
+    from mkdocs.structure.files import File  # here, as the links are tested without mkdocs
 
     for source, page in ADDED.items():
         files.append(File.generated(config, page.name, abs_src_path=str(source)))
