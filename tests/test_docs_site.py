@@ -1,4 +1,4 @@
-"""The documentation site: every public name has its entry, every page is in the navigation, every link leads somewhere."""
+"""The documentation site: every public name has an entry, every page is in the navigation, links lead somewhere."""
 
 from __future__ import annotations
 
@@ -113,7 +113,11 @@ def test_links_are_turned_outside_of_code_only() -> None:
 
 @pytest.mark.parametrize(
     "loading",
-    ['<script src="https://cdn.example/x.js">', "<link rel=stylesheet href=//fonts.example/x>", '<img src="http://x/y">'],
+    [
+        '<script src="https://cdn.example/x.js">',
+        "<link rel=stylesheet href=//fonts.example/x>",
+        '<img src="http://x/y">',
+    ],
 )
 def test_a_page_that_loads_from_another_host_is_refused(loading: str) -> None:
     assert LINKS._LOADED.search(f"<head>{loading}</head>")
