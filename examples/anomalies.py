@@ -11,14 +11,12 @@ sorted by time.
 from __future__ import annotations
 
 import math
-import os
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from micro_batches import stream, write
 from pyspark.sql import DataFrame
 
 import skewless as sk
@@ -80,25 +78,13 @@ def make_values(batches: int = 4, rows: int = 400, sensors: int = 12, seed: int 
     return made
 
 
-def write(folder: str, batches: Sequence[Sequence[Value]]) -> None:
-    """A file for each micro-batch, oldest first."""
-    os.makedirs(folder)
-    for i, rows in enumerate(batches):
-        sensors, times, values = zip(*rows, strict=True)
-        path = f"{folder}/{i:03}.parquet"
-        table = pa.table({"sensor": sensors, "ts": pa.array(times, pa.timestamp("us", tz="UTC")), "value": values})
-        pq.write_table(table, path)
-        os.utime(path, (i, i))  # Spark takes files by age
-
-
 def main() -> None:
     """Make some values, and show the anomalies among them."""
     spark = sk.session(2, spark_sql_session_timeZone="UTC")
     with tempfile.TemporaryDirectory() as folder:
-        write(f"{folder}/values", make_values())
-        values = spark.readStream.schema(VALUES).option("maxFilesPerTrigger", 1).parquet(f"{folder}/values")
+        write(f"{folder}/values", VALUES, make_values())
         query = (
-            marked(values, f"{folder}/query")
+            marked(stream(spark, f"{folder}/values", VALUES), f"{folder}/query")
             .writeStream.format("parquet")
             .option("checkpointLocation", f"{folder}/checkpoint")
             .trigger(availableNow=True)

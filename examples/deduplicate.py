@@ -9,15 +9,13 @@ time, as Arrow tables, so that there is no call of Python for each id.
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
-from collections.abc import Sequence
 from datetime import datetime, timedelta, timezone
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
+from micro_batches import stream, write
 from pyspark.sql import DataFrame
 
 import skewless as sk
@@ -55,8 +53,8 @@ class FirstOfEach(sk.SlotProcessor):
 
 def deduplicated(payments: DataFrame, folder: str) -> DataFrame:
     """A stream of payments without repeated ones; `folder` is the query's own folder."""
-    stream = sk.keyed(payments, "id")
-    return stream.process(FirstOfEach(), PASSED, folder=folder, order="ts", time="ts", watermark=DELAY)
+    keyed = sk.keyed(payments, "id")
+    return keyed.process(FirstOfEach(), PASSED, folder=folder, order="ts", time="ts", watermark=DELAY)
 
 
 def make_payments(batches: int = 4, rows: int = 300, seed: int = 1) -> list[list[Payment]]:
@@ -73,26 +71,14 @@ def make_payments(batches: int = 4, rows: int = 300, seed: int = 1) -> list[list
     return made
 
 
-def write(folder: str, batches: Sequence[Sequence[Payment]]) -> None:
-    """A file for each micro-batch, oldest first."""
-    os.makedirs(folder)
-    for i, rows in enumerate(batches):
-        ids, times, amounts = zip(*rows, strict=True)
-        path = f"{folder}/{i:03}.parquet"
-        table = pa.table({"id": ids, "ts": pa.array(times, pa.timestamp("us", tz="UTC")), "amount": amounts})
-        pq.write_table(table, path)
-        os.utime(path, (i, i))  # Spark takes files by age
-
-
 def main() -> None:
     """Make some payments, and count those that pass."""
     spark = sk.session(2, spark_sql_session_timeZone="UTC")
     with tempfile.TemporaryDirectory() as folder:
         batches = make_payments()
-        write(f"{folder}/payments", batches)
-        payments = spark.readStream.schema(ROWS).option("maxFilesPerTrigger", 1).parquet(f"{folder}/payments")
+        write(f"{folder}/payments", ROWS, batches)
         query = (
-            deduplicated(payments, f"{folder}/query")
+            deduplicated(stream(spark, f"{folder}/payments", ROWS), f"{folder}/query")
             .writeStream.format("parquet")
             .option("checkpointLocation", f"{folder}/checkpoint")
             .trigger(availableNow=True)

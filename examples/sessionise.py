@@ -9,14 +9,12 @@ clicks, though not too late, counts in the session that is open then.
 
 from __future__ import annotations
 
-import os
 import random
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from datetime import datetime, timedelta, timezone
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+from micro_batches import stream, write
 from pyspark.sql import DataFrame
 
 import skewless as sk
@@ -62,8 +60,8 @@ class Sessions(sk.Processor):
 
 def sessions(clicks: DataFrame, folder: str) -> DataFrame:
     """The sessions in a stream of clicks; `folder` is the query's own folder."""
-    stream = sk.keyed(clicks, "user")
-    return stream.process(Sessions(), SESSIONS, folder=folder, order="ts", time="ts", watermark=DELAY)
+    keyed = sk.keyed(clicks, "user")
+    return keyed.process(Sessions(), SESSIONS, folder=folder, order="ts", time="ts", watermark=DELAY)
 
 
 def make_clicks(batches: int = 4, rows: int = 300, users: int = 50, seed: int = 1) -> list[list[Click]]:
@@ -81,24 +79,13 @@ def make_clicks(batches: int = 4, rows: int = 300, users: int = 50, seed: int = 
     return [*made, [("nobody", START + timedelta(days=1))]]
 
 
-def write(folder: str, batches: Sequence[Sequence[Click]]) -> None:
-    """A file for each micro-batch, oldest first."""
-    os.makedirs(folder)
-    for i, rows in enumerate(batches):
-        users, times = zip(*rows, strict=True)
-        path = f"{folder}/{i:03}.parquet"
-        pq.write_table(pa.table({"user": users, "ts": pa.array(times, pa.timestamp("us", tz="UTC"))}), path)
-        os.utime(path, (i, i))  # Spark takes files by age
-
-
 def main() -> None:
     """Make some clicks, and show the sessions in them."""
     spark = sk.session(2, spark_sql_session_timeZone="UTC")
     with tempfile.TemporaryDirectory() as folder:
-        write(f"{folder}/clicks", make_clicks())
-        clicks = spark.readStream.schema(CLICKS).option("maxFilesPerTrigger", 1).parquet(f"{folder}/clicks")
+        write(f"{folder}/clicks", CLICKS, make_clicks())
         query = (
-            sessions(clicks, f"{folder}/query")
+            sessions(stream(spark, f"{folder}/clicks", CLICKS), f"{folder}/query")
             .writeStream.format("parquet")
             .option("checkpointLocation", f"{folder}/checkpoint")
             .trigger(availableNow=True)

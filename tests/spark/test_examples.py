@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import importlib.util
+import math
 import sys
 from collections import defaultdict
 from collections.abc import Sequence
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,13 @@ from pyspark.sql import DataFrame, SparkSession
 import skewless as sk
 
 EXAMPLES = Path(__file__).parents[2] / "examples"
+SHARED = "micro_batches"
+
+
+@pytest.fixture(autouse=True)
+def beside_the_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A script imports what it shares with others from its own folder."""
+    monkeypatch.syspath_prepend(EXAMPLES)
 
 
 def load(name: str) -> ModuleType:
@@ -32,8 +40,11 @@ def load(name: str) -> ModuleType:
     return module
 
 
-def stream_of(spark: SparkSession, schema: str, folder: Path) -> DataFrame:
-    return spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder))
+def stream_of(spark: SparkSession, example: ModuleType, schema: str, folder: Path, batches: Sequence[Any]) -> DataFrame:
+    """The rows as the script itself would read them."""
+    example.write(str(folder), schema, batches)
+    stream: DataFrame = example.stream(spark, str(folder), schema)
+    return stream
 
 
 def result_of(spark: SparkSession, result: DataFrame, folder: Path, batches: int) -> list[tuple[Any, ...]]:
@@ -46,7 +57,13 @@ def result_of(spark: SparkSession, result: DataFrame, folder: Path, batches: int
     )
     query.awaitTermination()
     assert sum(progress["numInputRows"] > 0 for progress in query.recentProgress) == batches
-    return sorted(tuple(row.values()) for row in spark.read.parquet(str(folder / "out")).toArrow().to_pylist())
+    rows = spark.read.parquet(str(folder / "out")).toArrow().to_pylist()
+    return sorted((tuple(row.values()) for row in rows), key=by_window)
+
+
+def by_window(row: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A window that a row starts with, as its start: dictionaries have no order."""
+    return (row[0]["start"], *row[1:]) if isinstance(row[0], dict) else row
 
 
 def by_key(batches: Sequence[Sequence[tuple[Any, ...]]]) -> dict[Any, list[tuple[Any, ...]]]:
@@ -69,8 +86,8 @@ def test_sessions_are_those_of_the_sorted_clicks(spark: SparkSession, tmp_path: 
                 expected.append((user, times[start], times[stop - 1], stop - start))
     assert len(expected) > 60
     batches[2].append(("user 0", example.START))  # is late, by hours
-    example.write(str(tmp_path / "in"), batches)
-    sessions = example.sessions(stream_of(spark, example.CLICKS, tmp_path / "in"), str(tmp_path / "query"))
+    clicks = stream_of(spark, example, example.CLICKS, tmp_path / "in", batches)
+    sessions = example.sessions(clicks, str(tmp_path / "query"))
     assert result_of(spark, sessions, tmp_path, 4) == sorted(expected)
 
 
@@ -80,8 +97,8 @@ def test_a_session_ends_by_the_watermark_alone_or_by_the_next_click(spark: Spark
     first = [("ann", at[0]), ("ann", at[40]), ("bob", at[5]), ("eve", at[50])]
     # The watermark is now at minute 40: bob's session is over, and ann's second one is not.
     then = [("ann", at[69]), ("eve", at[80])]
-    example.write(str(tmp_path / "in"), [first, then])
-    sessions = example.sessions(stream_of(spark, example.CLICKS, tmp_path / "in"), str(tmp_path / "query"))
+    clicks = stream_of(spark, example, example.CLICKS, tmp_path / "in", [first, then])
+    sessions = example.sessions(clicks, str(tmp_path / "query"))
     found = result_of(spark, sessions, tmp_path, 2)
     assert found == [("ann", at[0], at[0], 1), ("bob", at[5], at[5], 1), ("eve", at[50], at[50], 1)]
 
@@ -96,8 +113,8 @@ def test_repeated_rows_are_dropped_for_as_long_as_the_ttl(spark: SparkSession, t
                 expected.append(row)
     ids = [row[0] for row in expected]
     assert len(set(ids)) < len(ids) < sum(map(len, batches)) / 2  # some pass again, most do not
-    example.write(str(tmp_path / "in"), batches)
-    passed = example.deduplicated(stream_of(spark, example.ROWS, tmp_path / "in"), str(tmp_path / "query"))
+    payments = stream_of(spark, example, example.ROWS, tmp_path / "in", batches)
+    passed = example.deduplicated(payments, str(tmp_path / "query"))
     assert result_of(spark, passed, tmp_path, 4) == sorted(expected)
 
 
@@ -114,8 +131,8 @@ def test_anomalies_are_far_from_the_weighed_values_before(spark: SparkSession, t
             mean = weights @ values[:n] if n else values[0]
             deviation = np.sqrt(weights @ (values[:n] - mean) ** 2)
             expected.append((*row, mean, n >= model.warm and abs(values[n] - mean) > model.k * deviation))
-    example.write(str(tmp_path / "in"), batches)
-    marked = example.marked(stream_of(spark, example.VALUES, tmp_path / "in"), str(tmp_path / "query"))
+    values = stream_of(spark, example, example.VALUES, tmp_path / "in", batches)
+    marked = example.marked(values, str(tmp_path / "query"))
     found = result_of(spark, marked, tmp_path, 3)
     assert len(found) == len(expected) == 900
     for row, wanted in zip(found, sorted(expected), strict=True):
@@ -156,9 +173,90 @@ def test_auctions_move_and_their_sums_stay_right(spark: SparkSession, tmp_path: 
     assert sorted(tuple(row.values()) for row in found) == sorted(expected)
 
 
+def windows_of(ts: datetime, start: datetime, size: timedelta, slide: timedelta) -> list[datetime]:
+    """The starts of the windows that hold a time; `start` is one of them, or the start of any other window."""
+    last = start + (ts - start) // slide * slide
+    return [last - i * slide for i in range(size // slide)]
+
+
+def closed(rows: Sequence[tuple[Any, ...]], watermark: timedelta, size: timedelta, start: datetime) -> bool:
+    """Whether the watermark that follows from all rows has reached the end of a window."""
+    return start + size <= max(row[1] for row in rows) - watermark
+
+
+def test_views_are_those_of_every_closed_window(spark: SparkSession, tmp_path: Path) -> None:
+    example = load("page_views")
+    batches = example.make_clicks(batches=4, rows=200)
+    rows = [row for batch in batches for row in batch]
+    size, slide, watermark = timedelta(minutes=10), timedelta(minutes=1), timedelta(minutes=2)
+    times = defaultdict(list)
+    for page, ts, milliseconds in rows:
+        for start in windows_of(ts, example.START, size, slide):
+            times[start, page].append(milliseconds)
+    assert 50 < max(map(len, times.values())) <= 200  # skewed, and the quantile of up to 200 values is exact
+    expected = [
+        (
+            {"start": start, "end": start + size},
+            page,
+            len(taken),
+            max(taken),
+            sorted(taken)[math.ceil(0.95 * len(taken)) - 1],
+        )
+        for (start, page), taken in times.items()
+        if closed(rows, watermark, size, start)
+    ]
+    assert 50 < len(expected) < len(times)
+    views = example.views(stream_of(spark, example, example.CLICKS, tmp_path / "in", batches))
+    found = result_of(spark, views, tmp_path, 4)
+    assert found == sorted(expected, key=by_window)
+
+
+def test_break_ins_are_successes_after_failures_in_a_window(spark: SparkSession, tmp_path: Path) -> None:
+    example = load("break_ins")
+    batches = example.make_logins(batches=3, rows=300)
+    rows = [row for batch in batches for row in batch]
+    size, slide, watermark = timedelta(minutes=5), timedelta(minutes=1), timedelta(minutes=1)
+    logins = defaultdict(list)
+    for account, ts, address, succeeded in sorted(rows, key=lambda row: row[1]):
+        for start in windows_of(ts, example.START, size, slide):
+            logins[start, account].append((address, succeeded))
+    expected = []
+    for (start, account), tried in logins.items():
+        outcomes = "".join("+" if succeeded else "-" for _address, succeeded in tried)
+        for i, (address, succeeded) in enumerate(tried):
+            failures = i - len(outcomes[:i].rstrip("-"))
+            if succeeded and failures >= example.FAILURES and closed(rows, watermark, size, start):
+                expected.append(({"start": start, "end": start + size}, account, failures, address))
+    assert len(expected) > 20
+    assert len({row[1] for row in expected}) > 1
+    break_ins = example.break_ins(stream_of(spark, example, example.LOGINS, tmp_path / "in", batches))
+    assert result_of(spark, break_ins, tmp_path, 3) == sorted(expected, key=by_window)
+
+
+@pytest.mark.parametrize("most", [0, 5])
+def test_entries_are_booked_once_and_in_order(spark: SparkSession, tmp_path: Path, most: int) -> None:
+    example = load("ledger")
+    batches = example.make_entries(batches=4, rows=25)
+    came = [entry for batch in batches for entry in batch]
+    assert came != sorted(came)
+    booked, cost = example.book(
+        stream_of(spark, example, example.ENTRIES, tmp_path / "in", batches), str(tmp_path / "checkpoint"), most
+    )
+    assert sorted(booked) == sorted(came)
+    numbers = [number for number, _amount in booked]
+    # How many places an entry comes after one with a higher number.
+    apart = [j - i for j, number in enumerate(numbers) for i in range(j) if numbers[i] > number]
+    assert max(apart, default=0) <= most
+    assert bool(apart) == bool(most)
+    assert "none late" in cost
+
+
 @pytest.mark.parametrize(
     ("name", "words"),
     [
+        ("page_views", "dalton over 4 workers"),
+        ("break_ins", "windows have a break-in"),
+        ("ledger", "entries booked with max_disorder=5"),
         ("sessionise", "sessions, of which"),
         ("deduplicate", "passed; most often"),
         ("anomalies", "these are not as expected"),
@@ -176,5 +274,10 @@ def test_the_script_prints_its_result(
 
 
 def test_every_script_is_tested() -> None:
-    names = {path.stem for path in EXAMPLES.glob("*.py")}
-    assert names == {"sessionise", "deduplicate", "anomalies", "auctions"}
+    names = {path.stem for path in EXAMPLES.glob("*.py")} - {SHARED}
+    assert names == {"page_views", "break_ins", "ledger", "sessionise", "deduplicate", "anomalies", "auctions"}
+
+
+def test_every_script_is_listed() -> None:
+    listed = (EXAMPLES / "README.md").read_text()
+    assert all(f"]({path.name})" in listed for path in EXAMPLES.glob("*.py"))

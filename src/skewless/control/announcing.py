@@ -113,9 +113,7 @@ class AnnouncingLoop(Loop):
         if self._whose is None:
             raise SkewlessError("no micro-batch has ended yet, so the query is not known; try again after one")
         if self.version.announced:
-            raise SkewlessError(
-                f"version {self.version.announced} is on its way; wait for it, or withdraw() it"
-            )
+            raise SkewlessError(f"version {self.version.announced} is on its way; wait for it, or withdraw() it")
         return self.folder.last() + 1
 
     def say(self, version: Version) -> None:

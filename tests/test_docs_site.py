@@ -1,0 +1,148 @@
+"""The documentation site: every public name has an entry, every page is in the navigation, links lead somewhere."""
+
+from __future__ import annotations
+
+import importlib.util
+import pkgutil
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+import skewless as sk
+from skewless import simulate
+
+ROOT = Path(__file__).parents[1]
+DOCS = ROOT / "docs"
+REPOSITORY = "https://github.com/skewless/skewless"
+CONFIG = (ROOT / "mkdocs.yml").read_text()
+RETURNED = {
+    "skewless.api.keyed.KeyedStream",
+    "skewless.api.ordered.Ordered",
+    "skewless.api.watch.Watch",
+    "skewless.api.windowed.KeyedWindows",
+    "skewless.api.windowed.WindowedStream",
+}
+"""What the calls return: nobody makes one, and everybody has one."""
+
+
+def load(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+LINKS = load("docs_links")
+PAGES = {path: path for path in sorted(DOCS.rglob("*.md"))} | LINKS.ADDED
+each_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+
+
+def public_names() -> list[str]:
+    """Every name of the package and of its public modules."""
+    modules = {name: getattr(sk, name) for name in sk.__all__ if isinstance(getattr(sk, name), ModuleType)}
+    modules["simulate"] = simulate
+    names = {f"skewless.{name}" for name in sk.__all__}
+    names |= {f"skewless.{module}.{name}" for module, found in modules.items() for name in found.__all__}
+    return sorted(names | RETURNED | {"skewless.simulate"})
+
+
+def entries() -> list[str]:
+    """Everything that the pages of the reference have an entry for."""
+    pages = sorted((DOCS / "reference").glob("*.md"))
+    return [entry for page in pages for entry in re.findall(r"^::: (\S+)$", page.read_text(), re.MULTILINE)]
+
+
+def named(path: str) -> object:
+    """What a path leads to; its module is imported as such, as a function may have the same name."""
+    module, _, name = path.rpartition(".")
+    return pkgutil.resolve_name(f"{module}:{name}")
+
+
+@pytest.mark.parametrize("name", public_names())
+def test_every_public_name_has_its_entry_in_the_reference(name: str) -> None:
+    found = named(name)
+    home = f"{getattr(found, '__module__', '')}.{getattr(found, '__qualname__', '')}"
+    assert {name, home} & set(entries()), f"add '::: {name}' to a page in docs/reference"
+
+
+def test_every_entry_is_there_once_and_leads_somewhere() -> None:
+    found = entries()
+    assert len(found) == len(set(found))
+    for entry in found:
+        assert named(entry).__doc__, entry
+
+
+def test_every_page_is_in_the_navigation() -> None:
+    navigation = CONFIG[CONFIG.index("\nnav:") : CONFIG.index("\nhooks:")]
+    listed = re.findall(r"([\w/-]+\.md)$", navigation, re.MULTILINE)
+    assert sorted(listed) == sorted(str(page.relative_to(DOCS)) for page in PAGES.values())
+
+
+@each_page
+def test_every_link_leads_to_a_page_or_to_a_file_of_the_repository(page: Path) -> None:
+    text = LINKS.for_the_site(page.read_text(), page, REPOSITORY)
+    for target in re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", re.sub(r"^```.*?^```$", "", text, flags=re.M | re.S)):
+        if target.startswith(REPOSITORY):
+            kind, branch, path = target.removeprefix(f"{REPOSITORY}/").split("/", 2)
+            assert (kind, branch) == ("tree" if (ROOT / path).is_dir() else "blob", "main")
+            assert (ROOT / path).exists(), target
+        elif not target.startswith("https://"):
+            assert (PAGES[page].parent / target).resolve() in PAGES.values(), target
+
+
+def test_links_are_turned_outside_of_code_only() -> None:
+    def turned(text: str, page: Path = DOCS / "results" / "split.md") -> str:
+        return str(LINKS.for_the_site(text, page, "https://forge"))
+
+    assert turned("[a](../../src/skewless/api/keyed.py)") == "[a](https://forge/blob/main/src/skewless/api/keyed.py)"
+    assert turned("[a](../../src/skewless/api)") == "[a](https://forge/tree/main/src/skewless/api)"
+    assert turned("[a](../../README.md#measured)") == "[a](https://forge/blob/main/README.md#measured)"
+    assert turned("[a](../../CHANGELOG.md#050)") == "[a](../changelog.md#050)"
+    assert turned("[a](../docs/windows.md)", ROOT / "examples" / "README.md") == "[a](../docs/windows.md)"
+    assert turned("[a](docs/windows.md#late-rows)", ROOT / "CONTRIBUTING.md") == "[a](windows.md#late-rows)"
+    for text in ("[a](../windows.md)", "[a](#here)", "[a](https://example.org/x)", "[a](../nowhere.py)"):
+        assert turned(text) == text
+    code = "```\n[a](../../src/skewless/cli.py)\n```"
+    assert turned(code) == code
+    assert turned("```python spark\nx\n```\n") == "```python\nx\n```\n"
+
+
+@pytest.mark.parametrize(
+    "loading",
+    [
+        '<script src="https://cdn.example/x.js">',
+        "<link rel=stylesheet href=//fonts.example/x>",
+        '<img src="http://x/y">',
+    ],
+)
+def test_a_page_that_loads_from_another_host_is_refused(loading: str) -> None:
+    assert LINKS._LOADED.search(f"<head>{loading}</head>")
+    assert not LINKS._LOADED.search('<script src="assets/x.js"></script><a href="https://example.org">')
+
+
+def test_what_contributing_names_is_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    for path in re.findall(r"`((?:src|tests|docs|examples|benchmarks|tools)/[\w./-]*)`", text):
+        assert (ROOT / path).exists(), path
+    targets = set(re.findall(r"^([a-z-]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    commands = set(re.findall(r"(?:`|^)make ([a-z-]+)", text, re.MULTILINE))
+    assert {"test", "fast", "lint", "docs"} <= commands <= targets
+
+
+def test_addresses_agree() -> None:
+    project = (ROOT / "pyproject.toml").read_text()
+    assert f'Homepage = "{REPOSITORY}"' in project
+    assert f"repository: {REPOSITORY}\n" in CONFIG
+    (site,) = re.findall(r"^site_url: (.*)$", CONFIG, re.MULTILINE)
+    assert f'Documentation = "{site}"' in project
+
+
+def test_checks_before_a_commit_fetch_nothing() -> None:
+    hooks = (ROOT / ".pre-commit-config.yaml").read_text()
+    assert set(re.findall(r"repo: (.*)", hooks)) == {"local"}
+    entries = re.findall(r"entry: (.*)", hooks)
+    assert entries == [f".venv/bin/{tool}" for tool in ("ruff check", "ruff format --check", "mypy", "lint-imports")]
