@@ -3,6 +3,9 @@
 
 PYTHON ?= python3
 SPARK ?=
+ifndef SEED
+SEED := $(shell date +%s)
+endif
 
 version := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 ready := .venv/ready-$(version)$(SPARK:%=-spark-%)
@@ -17,16 +20,24 @@ $(ready) $(docs): export PIP_CONSTRAINT := $(pins)
 $(ready) $(docs): export PIP_BUILD_CONSTRAINT := $(pins)
 $(ready) $(docs): export PIP_USE_PEP517 := 1
 
-.PHONY: help test fast lint docs bench bench-chop bench-place bench-route bench-spark bench-versions demo clean java compiling
+.PHONY: help test fast soak lint docs bench bench-chop bench-place bench-route bench-spark bench-versions demo clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
 test: java lint | compiling  ## lint, then all tests and doctests; installs into .venv what is missing
-	.venv/bin/python -m pytest -n 2 --dist loadfile --durations 15
+	@echo "New examples are explored from seed $(SEED); make test SEED=$(SEED) goes through the same ones."
+	.venv/bin/python -m pytest -n 2 --dist loadfile --durations 15 --hypothesis-seed=$(SEED)
 
 fast: $(ready) | compiling  ## the tests that need no Spark
-	.venv/bin/python -m pytest -m 'not spark'
+	.venv/bin/python -m pytest -n 2 --dist worksteal -m 'not spark' --hypothesis-seed=$(SEED)
+
+# The long campaigns: KILLS of the crash test, and TIMES as many examples of the models of driver and workers as usual.
+KILLS ?= 30
+TIMES ?= 20
+soak: java $(ready) | compiling  ## kill queries and try models for long: make soak KILLS=30 TIMES=20 SEED=7
+	SKEWLESS_KILLS=$(KILLS) SKEWLESS_SEED=$(SEED) SKEWLESS_TIMES=$(TIMES) .venv/bin/python -m pytest -v \
+	    --hypothesis-seed=$(SEED) tests/spark/test_crash.py tests/control/test_model.py tests/operators/process/test_cluster.py
 
 lint: $(ready)  ## ruff (also the format), mypy and the layers of the package
 	.venv/bin/ruff check

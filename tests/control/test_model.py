@@ -28,6 +28,7 @@ from skewless.control.placing import Placing
 from skewless.control.version import CONTROL, Version
 from skewless.core.errors import SkewlessError
 from skewless.place import Even, Placement, Rule
+from support.campaign import TIMES
 from support.cluster import KEYS, TAIL, WORKERS, Cluster, In, Reference, placements
 
 CHOSEN = Chosen("even", "as the test asks")
@@ -225,7 +226,7 @@ steps: dict[str, st.SearchStrategy[Step]] = {
 often = ["micro-batch", "micro-batch", "micro-batch", "hear", "announce", "announce"]
 
 
-@settings(max_examples=60)
+@settings(max_examples=60 * TIMES)
 @given(st.integers(1, 3), st.lists(st.sampled_from([*often, *steps]).flatmap(steps.__getitem__), max_size=40))
 def test_a_stream_goes_on_whatever_lags_crashes_or_is_restored(
     tmp_path_factory: pytest.TempPathFactory, retain: int, steps: list[Step]
@@ -236,7 +237,7 @@ def test_a_stream_goes_on_whatever_lags_crashes_or_is_restored(
     world.settles()
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(4 * TIMES))
 def test_a_long_stream_goes_on_whatever_lags_crashes_or_is_restored(tmp_path: Path, seed: int) -> None:
     chance, world = random.Random(seed), World(tmp_path)
 

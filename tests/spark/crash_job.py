@@ -1,22 +1,25 @@
-"""Run by test_crash.py as a program of its own, to be killed: five queries, each into its parquet sink.
+"""Run by test_crash.py as a program of its own, to be killed: seven queries, each into a sink of its own.
 
-Two have windows of aggregates, and two functions of whole windows, by batches and by panes. In the last, slots and keys
-move from worker to worker as often as they can.
+Two have windows of aggregates, and three functions of whole windows: by batches, by batches whose size changes as often
+as it can, and by panes. In another one slots and keys move from worker to worker as often as they can, and the last
+delivers rows in order.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql.streaming.query import StreamingQuery
 
@@ -25,6 +28,8 @@ from skewless.core.hashing import xxhash64
 from skewless.spark.listen import _streams
 
 PAGES = ["hot", "hot0", "hot1", "p1", "p2", "p3"]
+WINDOWS = ("dalton", "local", "batch", "tuned", "pane")
+Change = Callable[[Any, np.random.Generator], None]
 
 
 class Running(sk.Processor):
@@ -53,14 +58,16 @@ def of_sums(key: tuple[Any, ...], window: Any, panes: list[Sums]) -> Sums:
     return sum(count), sum(spent, Decimal(0)), max(most), sum(total)
 
 
-def windows_of(events: DataFrame, way: str) -> DataFrame:
-    """The same windows in one of four ways."""
-    split = {} if way in ("batch", "pane") else {"split": way}
+def windows_of(events: DataFrame, way: str, folder: Path) -> DataFrame:
+    """The same windows in one of five ways."""
+    split = {"split": way} if way in ("dalton", "local") else {}
     keyed = sk.keyed(events, "page", workers=None if way == "local" else 3, **split)
     windows = keyed.window("ts", size="20 seconds", slide="5 seconds", watermark="5 seconds")
     schema = "rows long, spent decimal(22,2), most long, total long"
     if way == "batch":
         return windows.apply(sums, schema, chop="batch")
+    if way == "tuned":
+        return windows.apply(sums, schema, tune="1 hour", folder=str(folder / "sizes"))
     if way == "pane":
         return windows.apply(of_sums, schema, pane=sums)
     return windows.agg(rows=sk.count(), spent=sk.sum("price"), most=sk.max("n"), total=sk.sum("n"))
@@ -76,24 +83,53 @@ def placed(events: DataFrame, folder: Path) -> StreamingQuery:
         slots=8,
         rule=sk.place.Rule(alpha=1e9),  # only what is announced below
     )
+    return to_parquet(result, folder, "placed", _another_placement)
+
+
+def to_parquet(result: DataFrame, folder: Path, way: str, change: Change | None = None) -> StreamingQuery:
+    """Start a query, and have its loop announce something new as often as it can."""
     loop = next(reversed(_streams.values()))  # at once, and not when the first micro-batch is done
-    writer = result.writeStream.format("parquet").option("checkpointLocation", str(folder / "placed-checkpoint"))
-    query = writer.trigger(availableNow=True).start(str(folder / "placed"))
-    threading.Thread(target=_wander, args=(loop,), daemon=True).start()
+    writer = result.writeStream.format("parquet").option("checkpointLocation", str(folder / f"{way}-checkpoint"))
+    query = writer.trigger(availableNow=True).start(str(folder / way))
+    if change is not None:
+        threading.Thread(target=_keep_changing, args=(loop, change), daemon=True).start()
     return query
 
 
-def _wander(loop: Any) -> None:
+def _keep_changing(loop: Any, change: Change) -> None:
     chance = np.random.default_rng(int(time.time()))
-    hashes = xxhash64(PAGES).tolist()
     while True:
-        workers = int(chance.integers(1, 4))
-        tracked = chance.choice(hashes, int(chance.integers(0, 4)), replace=False).tolist()
-        own = {key: int(chance.integers(workers)) for key in tracked}
-        placement = sk.place.Placement.of(workers, chance.integers(0, workers, 8).tolist(), own)
         with contextlib.suppress(sk.SkewlessError):  # nothing was heard yet, or the last one is still on its way
-            loop.announce(placement)
+            change(loop, chance)
         time.sleep(0.2)
+
+
+def _another_placement(loop: Any, chance: np.random.Generator) -> None:
+    workers = int(chance.integers(1, 4))
+    tracked = chance.choice(xxhash64(PAGES).tolist(), int(chance.integers(0, 4)), replace=False).tolist()
+    own = {key: int(chance.integers(workers)) for key in tracked}
+    loop.announce(sk.place.Placement.of(workers, chance.integers(0, workers, 8).tolist(), own))
+
+
+def _another_size(loop: Any, chance: np.random.Generator) -> None:
+    loop.change(int(chance.integers(1, 5)))
+
+
+def in_order(events: DataFrame, folder: Path) -> StreamingQuery:
+    """A query that delivers rows in order: what it gives again after a crash has to be the same."""
+    (folder / "ordered").mkdir(exist_ok=True)
+
+    def deliver(rows: pa.Table, batch: int) -> None:
+        path, columns = folder / "ordered" / f"{batch:03d}.json", rows.select(["ts", "n"]).to_pylist()
+        text = json.dumps([[row["ts"].timestamp(), row["n"]] for row in columns])
+        if path.exists():
+            assert path.read_text() == text, f"micro-batch {batch} was delivered twice, and differently"
+        aside = path.with_suffix(".new")
+        aside.write_text(text)
+        aside.rename(path)
+
+    ordered = sk.ordered(events, by="ts", delay="30 seconds")
+    return ordered.write(deliver, str(folder / "ordered-checkpoint")).trigger(availableNow=True).start()
 
 
 def main(folder: Path) -> None:
@@ -102,15 +138,11 @@ def main(folder: Path) -> None:
     settings["spark.python.authenticate.socketTimeout"] = "120s"
     spark = sk.session(2, memory="1g", **settings, **{"spark.sql.shuffle.partitions": "3"})
     schema = "ts timestamp, page string, price decimal(12,2), n long"
-    queries = []
-    for way in ("dalton", "local", "batch", "pane"):
-        events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-        result = windows_of(events, way)
-        checkpoint = folder / f"{way}-checkpoint"
-        writer = result.writeStream.format("parquet").option("checkpointLocation", str(checkpoint))
-        queries.append(writer.trigger(availableNow=True).start(str(folder / way)))
     events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    queries.append(placed(events, folder))
+    queries = [in_order(events, folder), placed(events, folder)]
+    for way in WINDOWS:
+        change = _another_size if way == "tuned" else None
+        queries.append(to_parquet(windows_of(events, way, folder), folder, way, change))
     print("started", flush=True)
     for query in queries:
         query.awaitTermination()
