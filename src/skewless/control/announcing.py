@@ -54,8 +54,8 @@ class AnnouncingLoop(Loop):
     def started(self, query: str, run: str) -> None:
         """If it is this stream's query: an announcement that too many runs have not carried out is withdrawn."""
         with self._changed:
-            if not self.reread() or self._whose != query:
-                return
+            if self._whose not in (None, query) or not self.reread() or self._whose != query:
+                return  # which spares a look at the folders of all other streams
             self.paused = False
             if self.announced and self.folder.count_start(run) > self.carried_on:
                 number = self.version.announced
