@@ -100,8 +100,7 @@ class Policy:
         weights = np.ones(len(keys), dtype=np.int64) if weights is None else weights[order]
         first = np.ones(len(keys), dtype=bool)  # whether it is the first of its (key, lane)
         first[1:] = (keys[1:] != keys[:-1]) | (lanes[1:] != lanes[:-1])
-        if len(keys):
-            weights = np.add.reduceat(weights, np.flatnonzero(first))
+        weights = np.add.reduceat(weights, np.flatnonzero(first))
         keys, lanes = keys[first], lanes[first]
 
         starts = _starts(keys)
@@ -112,8 +111,7 @@ class Policy:
         starts = _starts(keys)
         repeats = _whole_proportions(weights, starts, len(keys))
         distinct = keys[starts]
-        per_key = np.add.reduceat(repeats, starts) if len(starts) else np.zeros(0, dtype=np.int64)
-        offsets = np.concatenate([[0], np.cumsum(per_key)]).astype(np.int64)
+        offsets = np.concatenate([[0], np.cumsum(np.add.reduceat(repeats, starts))]).astype(np.int64)
         return cls(workers, distinct, offsets, np.repeat(lanes, repeats).astype(np.int32), tail, version)
 
     def lanes_of(self, key: int) -> Int32Array:

@@ -4,15 +4,10 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-import numpy as np
-
-from skewless.core.arrays import Int, Int32Array, Int64Array
+from skewless.core.arrays import Int32Array, Int64Array
 from skewless.core.counts import Counts
-from skewless.core.kernel import lean_kernel
-from skewless.split.candidates import FULL, LAST, SLIDE, CandidateSplitter, seen_in_window, seen_row
+from skewless.split.candidates import CandidateSplitter, route
 from skewless.split.held import LOAD, WindowState, new_window, window_clear, window_slide
-from skewless.split.sliding import SEEN, slide_end
-from skewless.split.two_choices import candidate
 
 
 class CAM(CandidateSplitter):
@@ -27,6 +22,7 @@ class CAM(CandidateSplitter):
 
     Examples
     --------
+    >>> import numpy as np
     >>> CAM(8).route(np.array([5, 5, 5, 5]))
     array([5, 5, 5, 5], dtype=int32)
 
@@ -48,7 +44,7 @@ class CAM(CandidateSplitter):
         return loads
 
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        return int(_route(self.window.loads, self._table, self._meta, keys, weights, out))
+        return int(route(self.loads, True, self.seen, keys, weights, out))
 
     def _end_slide(self) -> None:
         super()._end_slide()
@@ -57,31 +53,3 @@ class CAM(CandidateSplitter):
     def _begin_batch(self, seen: Counts) -> None:
         super()._begin_batch(seen)
         window_clear(self.window, seen.tail_loads(self.workers))
-
-
-@lean_kernel
-def _route(
-    loads: Int64Array, table: Int64Array, meta: Int64Array, keys: Int64Array, weights: Int64Array, out: Int32Array
-) -> Int:
-    workers = loads.shape[1]
-    candidates = table.shape[1] - LAST
-    step = np.int64(weights.shape[0] > 1)
-    end = slide_end(meta, keys.shape[0])
-    for i in range(end):
-        row = seen_row(table, meta, keys[i])
-        if row == FULL:
-            end = i
-            break
-        chosen, worker = np.int64(-1), np.int64(0)
-        for j in range(candidates):
-            other = candidate(keys[i], j, workers)
-            if seen_in_window(table, meta, row, j):
-                chosen, worker = np.int64(j), other
-                break
-            if chosen < 0 or loads[LOAD, other] < loads[LOAD, worker]:
-                chosen, worker = np.int64(j), other
-        table[row, LAST + chosen] = meta[SLIDE]
-        loads[LOAD, worker] += weights[i * step]
-        out[i] = worker
-    meta[SEEN] += end
-    return end

@@ -6,11 +6,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from skewless.core.arrays import Int, Int32Array, Int64Array
+from skewless.core.arrays import Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.kernel import lean_kernel
-from skewless.split.candidates import FULL, LAST, SLIDE, CandidateSplitter, count_expiring, seen_in_window, seen_row
-from skewless.split.sliding import SEEN, slide_end
+from skewless.sketch.open_addressing import KEY
+from skewless.split.candidates import LAST, SLIDE, SLIDES, CandidateSplitter, SeenState, route
 from skewless.split.two_choices import candidate
 
 
@@ -43,12 +43,10 @@ class CM(CandidateSplitter):
         self.cardinalities: Int64Array = np.zeros(workers, dtype=np.int64)
 
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        return int(_route(self.cardinalities, self._table, self._meta, keys, out))
+        return int(route(self.cardinalities, False, self.seen, keys, weights, out))
 
     def _end_slide(self) -> None:
-        expiring = np.zeros(self.workers, dtype=np.int64)
-        count_expiring(self._table, self._meta, self.workers, expiring)
-        self.cardinalities -= expiring
+        _expire(self.cardinalities, self.seen)
         super()._end_slide()
 
     def _begin_batch(self, seen: Counts) -> None:
@@ -57,23 +55,12 @@ class CM(CandidateSplitter):
 
 
 @lean_kernel
-def _route(cardinalities: Int64Array, table: Int64Array, meta: Int64Array, keys: Int64Array, out: Int32Array) -> Int:
-    workers = cardinalities.shape[0]
-    candidates = table.shape[1] - LAST
-    end = slide_end(meta, keys.shape[0])
-    for i in range(end):
-        row = seen_row(table, meta, keys[i])
-        if row == FULL:
-            end = i
-            break
-        chosen, worker = 0, candidate(keys[i], 0, workers)
-        for j in range(1, candidates):
-            other = candidate(keys[i], j, workers)
-            if cardinalities[other] < cardinalities[worker]:
-                chosen, worker = j, other
-        if not seen_in_window(table, meta, row, chosen):
-            cardinalities[worker] += 1
-        table[row, LAST + chosen] = meta[SLIDE]
-        out[i] = worker
-    meta[SEEN] += end
-    return end
+def _expire(cardinalities: Int64Array, seen: SeenState) -> None:
+    """Take off the keys that a worker has only from the slide that leaves the window when the current one ends."""
+    table, leaving = seen.table, seen.meta[SLIDE] - seen.meta[SLIDES] + 1
+    if leaving < 1:
+        return
+    for row in range(table.shape[0]):
+        for j in range(table.shape[1] - LAST):
+            if table[row, LAST + j] == leaving:
+                cardinalities[candidate(table[row, KEY], j, cardinalities.shape[0])] -= 1
