@@ -7,10 +7,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from skewless.core.arrays import Int, Int32Array, Int64Array
+from skewless.core.arrays import Int32Array, Int64Array
 from skewless.core.counts import Counts, quanta
 from skewless.core.errors import SkewlessError
-from skewless.core.kernel import inner
 from skewless.core.policy import Policy
 from skewless.core.prototype import Prototype
 
@@ -99,9 +98,3 @@ def check_share(name: str, value: float) -> None:
     """Refuse a probability or rate outside 0 to 1."""
     if not 0 <= value <= 1:
         raise SkewlessError(f"{name} is {value}; give a number from 0 to 1")
-
-
-@inner
-def weight_of(weights: Int64Array, i: Int) -> Int:
-    """The weight of tuple i; `weights` has an entry for each tuple, or one for all."""
-    return weights[i if weights.shape[0] > 1 else 0]

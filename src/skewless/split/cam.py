@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from typing import ClassVar
 
-from skewless.core.arrays import Int32Array, Int64Array
+import numpy as np
+
+from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
-from skewless.split.candidates import CandidateSplitter, route
+from skewless.core.kernel import lean_kernel
+from skewless.split.candidates import FULL, LAST, SLIDE, CandidateSplitter, SeenState, last_gone, seen_row
 from skewless.split.held import LOAD, WindowState, new_window, window_clear, window_slide
+from skewless.split.sliding import advance, slide_end
+from skewless.split.two_choices import candidate
 
 
 class CAM(CandidateSplitter):
@@ -22,7 +27,6 @@ class CAM(CandidateSplitter):
 
     Examples
     --------
-    >>> import numpy as np
     >>> CAM(8).route(np.array([5, 5, 5, 5]))
     array([5, 5, 5, 5], dtype=int32)
 
@@ -44,7 +48,7 @@ class CAM(CandidateSplitter):
         return loads
 
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        return int(route(self.loads, True, self.seen, keys, weights, out))
+        return int(_route(self.loads, self.seen, keys, weights, out))
 
     def _end_slide(self) -> None:
         super()._end_slide()
@@ -53,3 +57,27 @@ class CAM(CandidateSplitter):
     def _begin_batch(self, seen: Counts) -> None:
         super()._begin_batch(seen)
         window_clear(self.window, seen.tail_loads(self.workers))
+
+
+@lean_kernel
+def _route(loads: Int64Array, seen: SeenState, keys: Int64Array, weights: Int64Array, out: Int32Array) -> Int:
+    table, meta = seen
+    gone = last_gone(seen)
+    step = np.int64(weights.shape[0] > 1)
+    end = slide_end(meta, keys.shape[0])
+    for i in range(end):
+        row = seen_row(seen, keys[i])
+        if row == FULL:
+            return advance(meta, i)
+        chosen, worker = np.int64(-1), np.int64(0)
+        for j in range(table.shape[1] - LAST):
+            other = candidate(keys[i], j, loads.shape[0])
+            if table[row, LAST + j] > gone:
+                chosen, worker = np.int64(j), other
+                break
+            if chosen < 0 or loads[other] < loads[worker]:
+                chosen, worker = np.int64(j), other
+        table[row, LAST + chosen] = meta[SLIDE]
+        loads[worker] += weights[i * step]
+        out[i] = worker
+    return advance(meta, end)

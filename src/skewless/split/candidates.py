@@ -1,4 +1,4 @@
-"""Which of a key's candidates got the key in the window: the memory behind cAM and CM, and how they choose by it.
+"""Which of a key's candidates got the key in the window: the memory behind cAM and CM.
 
 It is a hash table as in `open_addressing`, with an entry for each key of the window: the key, and for each of its d
 candidates the last slide that sent the key there. Nothing has to be removed at the end of a slide: a slide that has
@@ -11,14 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skewless.core.arrays import Bool, Int, Int32Array, Int64Array
+from skewless.core.arrays import Int, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
-from skewless.core.kernel import inner, lean_kernel
+from skewless.core.kernel import inner
 from skewless.sketch.open_addressing import HELD, find, full, is_full, move, put
-from skewless.split.base import weight_of
-from skewless.split.sliding import LENGTH, SEEN, SlidingSplitter, advance, slide_end
-from skewless.split.two_choices import candidate
+from skewless.split.sliding import LENGTH, SEEN, SlidingSplitter
 
 LAST = 2  # the first column of `table` with the last slide of a candidate
 # What `meta` holds after SEEN and LENGTH.
@@ -89,7 +87,7 @@ class CandidateSplitter(SlidingSplitter):
 
 
 @inner
-def _row(seen: SeenState, key: Int) -> Int:
+def seen_row(seen: SeenState, key: Int) -> Int:
     """The entry of `key`, which is taken now if it had none; FULL if there may be no room for it."""
     table, meta = seen
     if is_full(table, meta[USED]):
@@ -102,38 +100,6 @@ def _row(seen: SeenState, key: Int) -> Int:
 
 
 @inner
-def _has(seen: SeenState, row: Int, j: Int) -> Bool:
-    """Whether the j-th candidate got the key of entry `row` in the window."""
-    return seen.table[row, LAST + j] > max(0, seen.meta[SLIDE] - seen.meta[SLIDES])
-
-
-@lean_kernel
-def route(
-    burden: Int64Array, affinity: Bool, seen: SeenState, keys: Int64Array, weights: Int64Array, out: Int32Array
-) -> Int:
-    """Send each key to the candidate with the least burden, the first among equals.
-
-    With affinity, the first candidate that has the key comes before, and the burden of a worker is its tuples. Without,
-    it is its distinct keys.
-    """
-    workers = burden.shape[0]
-    end = slide_end(seen.meta, keys.shape[0])
-    for i in range(end):
-        row = _row(seen, keys[i])
-        if row == FULL:
-            return advance(seen.meta, i)
-        chosen, worker = np.int64(-1), np.int64(0)
-        for j in range(seen.table.shape[1] - LAST):
-            other = candidate(keys[i], j, workers)
-            if affinity and _has(seen, row, j):
-                chosen, worker = np.int64(j), other
-                break
-            if chosen < 0 or burden[other] < burden[worker]:
-                chosen, worker = np.int64(j), other
-        if affinity:
-            burden[worker] += weight_of(weights, i)
-        elif not _has(seen, row, chosen):
-            burden[worker] += 1
-        seen.table[row, LAST + chosen] = seen.meta[SLIDE]
-        out[i] = worker
-    return advance(seen.meta, end)
+def last_gone(seen: SeenState) -> Int:
+    """The last slide that has left the window, 0 if none has: a candidate got a key in the window if it did later."""
+    return max(0, seen.meta[SLIDE] - seen.meta[SLIDES])

@@ -6,11 +6,12 @@ from typing import ClassVar
 
 import numpy as np
 
-from skewless.core.arrays import Int32Array, Int64Array
+from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.kernel import lean_kernel
 from skewless.sketch.open_addressing import KEY
-from skewless.split.candidates import LAST, SLIDE, SLIDES, CandidateSplitter, SeenState, route
+from skewless.split.candidates import FULL, LAST, SLIDE, SLIDES, CandidateSplitter, SeenState, last_gone, seen_row
+from skewless.split.sliding import advance, slide_end
 from skewless.split.two_choices import candidate
 
 
@@ -43,7 +44,7 @@ class CM(CandidateSplitter):
         self.cardinalities: Int64Array = np.zeros(workers, dtype=np.int64)
 
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        return int(route(self.cardinalities, False, self.seen, keys, weights, out))
+        return int(_route(self.cardinalities, self.seen, keys, out))
 
     def _end_slide(self) -> None:
         _expire(self.cardinalities, self.seen)
@@ -52,6 +53,27 @@ class CM(CandidateSplitter):
     def _begin_batch(self, seen: Counts) -> None:
         super()._begin_batch(seen)
         self.cardinalities[:] = 0
+
+
+@lean_kernel
+def _route(cardinalities: Int64Array, seen: SeenState, keys: Int64Array, out: Int32Array) -> Int:
+    table, meta = seen
+    workers, gone = cardinalities.shape[0], last_gone(seen)
+    end = slide_end(meta, keys.shape[0])
+    for i in range(end):
+        row = seen_row(seen, keys[i])
+        if row == FULL:
+            return advance(meta, i)
+        chosen, worker = 0, candidate(keys[i], 0, workers)
+        for j in range(1, table.shape[1] - LAST):
+            other = candidate(keys[i], j, workers)
+            if cardinalities[other] < cardinalities[worker]:
+                chosen, worker = j, other
+        if table[row, LAST + chosen] <= gone:
+            cardinalities[worker] += 1
+        table[row, LAST + chosen] = meta[SLIDE]
+        out[i] = worker
+    return advance(meta, end)
 
 
 @lean_kernel

@@ -9,7 +9,6 @@ import numpy as np
 from skewless.core.arrays import FloatArray, Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.kernel import lean_kernel
-from skewless.split.base import weight_of
 from skewless.split.hot import COUNT, FULL, MISSING, THRESHOLD, UNTIL, HotState, hot_observe
 from skewless.split.hot_splitter import HotSplitter
 from skewless.split.least import least_add, least_loaded, least_reset, new_least
@@ -117,9 +116,10 @@ def _route(
 ) -> Int:
     """Route to the end of the statistics window, or until there may be no room for the next tuple."""
     workers = loads.shape[0]
+    step = np.int64(weights.shape[0] > 1)
     end = slide_end(hot.meta, keys.shape[0])
     for i in range(end):
-        key, weight = keys[i], weight_of(weights, i)
+        key, weight = keys[i], weights[i * step]
         row = hot_observe(hot, key, weight)
         if row == FULL:
             return advance(hot.meta, i)

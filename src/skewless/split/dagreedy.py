@@ -9,7 +9,6 @@ import numpy as np
 from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.kernel import lean_kernel
-from skewless.split.base import weight_of
 from skewless.split.held import HEAD, HOLDER, LOAD, TOTAL, WindowState, window_clear, window_fragment
 from skewless.split.hot import FULL, MISSING, HotState, hot_observe
 from skewless.split.hot_splitter import HeldSplitter
@@ -83,9 +82,10 @@ def _route(
     """Route to the end of the slide, or until there may be no room for the next tuple."""
     loads = window.loads
     workers = loads.shape[1]
+    step = np.int64(weights.shape[0] > 1)
     end = slide_end(hot.meta, keys.shape[0])
     for i in range(end):
-        key, weight = keys[i], weight_of(weights, i)
+        key, weight = keys[i], weights[i * step]
         row = hot_observe(hot, key, weight)
         if row == FULL:
             return advance(hot.meta, i)

@@ -13,7 +13,7 @@ from skewless.core.kernel import inner, lean_kernel
 from skewless.core.policy import Policy
 from skewless.core.random_bits import below, draw, gap, gap_scale
 from skewless.split.argmax import new_tree, tree_best, tree_fill, tree_get, tree_set, tree_values
-from skewless.split.base import QUANTA, check_share, weight_of
+from skewless.split.base import QUANTA, check_share
 from skewless.split.held import HEAD, HOLDER, LOAD, TOTAL, WindowState, window_clear, window_fragment, window_slide
 from skewless.split.hot import COUNT, FULL, MISSING, RELEASED, RELEASED_ROW, THRESHOLD, HotState, hot_observe, hot_peak
 from skewless.split.hot_splitter import HeldSplitter, held_next_slide
@@ -231,9 +231,10 @@ def _route_slide(
     tree, home, workers, head = bandit.tree, bandit.home, hot.workers, window.meta[HEAD]
     share = 1.0 / workers
     total, wait = window.meta[TOTAL], bandit.random[WAIT]
+    step = np.int64(weights.shape[0] > 1)
     end = start + slide_end(hot.meta, keys.shape[0] - start)
     for i in range(start, end):
-        key, weight = keys[i], weight_of(weights, i)
+        key, weight = keys[i], weights[i * step]
         row = hot_observe(hot, key, weight)
         if row == FULL:
             end = i
@@ -245,8 +246,7 @@ def _route_slide(
             out[i] = worker
             continue
         if home[row] == MISSING:
-            home[row] = candidate(key, 0, workers)
-            tree_fill(tree, row, workers, INITIAL)
+            _open_row(bandit, row, key, workers)
 
         if wait == 0:
             worker = _explore(bandit, hot, window, row)
@@ -290,7 +290,7 @@ def _draw(bandit: Bandit) -> Int:
 def _explore(bandit: Bandit, hot: HotState, window: WindowState, row: Int) -> Int:
     """The least loaded of a few random workers; if the key is split far enough, only of those that hold it."""
     loads, fragments = window.loads, window.fragments[row]
-    limit = bandit.max_split
+    limit: Int = bandit.max_split
     if limit == BY_SHARE:
         fair_loads = hot_peak(hot, row) * hot.hot_at / hot.meta[THRESHOLD]
         limit = np.int64(np.ceil(SPARE * fair_loads)) + MORE
@@ -304,6 +304,12 @@ def _explore(bandit: Bandit, hot: HotState, window: WindowState, row: Int) -> In
         if least == MISSING or loads[LOAD, worker] < loads[LOAD, least]:
             least = worker
     return least
+
+
+@lean_kernel
+def _open_row(bandit: Bandit, row: Int, key: Int, workers: Int) -> None:
+    bandit.home[row] = candidate(key, 0, workers)
+    tree_fill(bandit.tree, row, workers, INITIAL)
 
 
 @lean_kernel

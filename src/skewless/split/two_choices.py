@@ -10,7 +10,7 @@ from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.hashing import SEED, pmod, xxhash64_long
 from skewless.core.kernel import inner, lean_kernel
-from skewless.split.base import Splitter, weight_of
+from skewless.split.base import Splitter
 
 
 class TwoChoices(Splitter):
@@ -58,7 +58,8 @@ def less_loaded(loads: Int64Array, first: Int, second: Int) -> Int:
 @lean_kernel
 def _route(loads: Int64Array, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
     workers = loads.shape[0]
+    step = np.int64(weights.shape[0] > 1)
     for i in range(keys.shape[0]):
         worker = less_loaded(loads, candidate(keys[i], 0, workers), candidate(keys[i], 1, workers))
-        loads[worker] += weight_of(weights, i)
+        loads[worker] += weights[i * step]
         out[i] = worker
