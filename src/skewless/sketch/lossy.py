@@ -10,7 +10,7 @@ from skewless.core.arrays import Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import lean_kernel
 from skewless.sketch.base import Counting, most_frequent_first
-from skewless.sketch.open_addressing import HELD, KEY, SMALLEST, copy, find, full, grown, is_full
+from skewless.sketch.open_addressing import HELD, KEY, SMALLEST, find, full, grown, is_full
 
 COUNT, ERROR = HELD, 2  # a key is held while its count is not 0
 
@@ -116,7 +116,10 @@ def _survivors(table: Int64Array, spare: Int64Array, closed: int) -> int:
     entries = 0
     for old in range(len(table)):
         if table[old, COUNT] > 0 and table[old, COUNT] + table[old, ERROR] > closed:
-            copy(table, old, spare)
+            row = find(spare, table[old, KEY])
+            spare[row, KEY] = table[old, KEY]
+            spare[row, COUNT] = table[old, COUNT]
+            spare[row, ERROR] = table[old, ERROR]
             entries += 1
     return entries
 

@@ -60,12 +60,6 @@ def move(source: Int64Array, target: Int64Array) -> None:
     """Copy the entries that are taken to another table, which must have room for them."""
     for row in range(len(source)):
         if source[row, HELD] != 0:
-            copy(source, row, target)
-
-
-@inner
-def copy(source: Int64Array, row: Int, target: Int64Array) -> None:
-    """Copy one entry that is taken to another table."""
-    entry = find(target, source[row, KEY])
-    for column in range(source.shape[1]):
-        target[entry, column] = source[row, column]
+            entry = find(target, source[row, KEY])
+            for column in range(source.shape[1]):
+                target[entry, column] = source[row, column]

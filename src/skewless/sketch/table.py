@@ -55,12 +55,13 @@ def table_add(table: Table, h: Int, key: Int, weight: Int) -> Int:
     """Add `weight` to the count of `key`, whose hash is `h`, and return the new count."""
     entries, meta = table
     i = _entry(table, h, key)
-    if entries[i, 1] >> COUNT_BITS != meta[WINDOW]:
-        entries[i, 0] = key
-        entries[i, 1] = meta[WINDOW] << COUNT_BITS
-        meta[USED] += 1
-    entries[i, 1] += weight
-    return entries[i, 1] & COUNT_MASK
+    if entries[i, 1] >> COUNT_BITS == meta[WINDOW]:
+        entries[i, 1] += weight
+        return entries[i, 1] & COUNT_MASK
+    entries[i, 0] = key
+    entries[i, 1] = (meta[WINDOW] << COUNT_BITS) + weight
+    meta[USED] += 1
+    return weight
 
 
 @inner
@@ -96,15 +97,15 @@ def table_items(table: Table) -> tuple[Int64Array, Int64Array]:
 
 
 @lean_kernel
-def _move(live: Int64Array, table: Table) -> None:
-    for j in range(live.shape[0]):
-        i = _entry(table, key_hash(live[j, 0]), live[j, 0])
-        table.entries[i, 0], table.entries[i, 1] = live[j, 0], live[j, 1]
+def _move(old: Int64Array, table: Table) -> None:
+    for j in range(old.shape[0]):
+        if old[j, 1] >> COUNT_BITS == table.meta[WINDOW]:
+            i = _entry(table, key_hash(old[j, 0]), old[j, 0])
+            table.entries[i, 0], table.entries[i, 1] = old[j, 0], old[j, 1]
 
 
 def grown(table: Table) -> Table:
     """The same counts in a table of twice the size."""
-    entries, meta = table
-    larger = Table(np.zeros((2 * len(entries), 2), dtype=np.int64), meta)
-    _move(entries[entries[:, 1] >> COUNT_BITS == meta[WINDOW]], larger)
+    larger = Table(np.zeros((2 * len(table.entries), 2), dtype=np.int64), table.meta)
+    _move(table.entries, larger)
     return larger
