@@ -4,10 +4,8 @@ import random
 import re
 from collections import Counter
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
-import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -33,42 +31,6 @@ def shares(lanes: np.ndarray, workers: int) -> np.ndarray:
 
 def other_than_home(key: int, workers: int = WORKERS) -> int:
     return (home_of(key, workers) + 1) % workers
-
-
-@given(LANES, TAILS, st.integers(0, 10**9))
-def test_a_policy_survives_arrow(lanes: dict[int, list[int]], tail: str, version: int) -> None:
-    policy = Policy.of(WORKERS, lanes, tail=tail, version=version)
-    back = Policy.from_arrow(policy.to_arrow())
-    assert back == policy
-    assert (back.workers, back.tail, back.version, len(back)) == (WORKERS, tail, version, len(policy))
-    keys = np.array([*lanes, 1, 2, 3], dtype=np.int64)
-    assert back.route(keys).tolist() == policy.route(keys).tolist()
-
-
-@given(LANES, st.integers(0, 12), st.integers(0, 12))
-def test_a_slice_of_the_table_is_a_policy_of_those_keys(lanes: dict[int, list[int]], start: int, length: int) -> None:
-    policy = Policy.of(WORKERS, lanes)
-    kept = policy.keys.tolist()[start : start + length]
-    expected = Policy.of(WORKERS, {key: lanes[key] for key in kept})
-    assert Policy.from_arrow(policy.to_arrow().slice(start, length)) == expected
-
-
-@given(LANES, st.integers(0, 12))
-def test_a_table_in_chunks_is_the_same_policy(lanes: dict[int, list[int]], cut: int) -> None:
-    table = Policy.of(WORKERS, lanes, version=3).to_arrow()
-    chunks = pa.concat_tables([table.slice(0, cut), table.slice(cut)])
-    assert Policy.from_arrow(chunks) == Policy.of(WORKERS, lanes, version=3)
-
-
-def test_a_policy_survives_a_file(tmp_path: Path) -> None:
-    policy = Policy.of(4, {7: [0, 2], -(2**63): [1, 1, 3], 2**63 - 1: [0, 1, 2, 3]}, tail="shuffle", version=12)
-    table = policy.to_arrow()
-    with pa.ipc.new_file(tmp_path / "policy.arrow", table.schema) as writer:
-        writer.write_table(table, max_chunksize=1)
-    with pa.memory_map(str(tmp_path / "policy.arrow")) as source:
-        back = Policy.from_arrow(pa.ipc.open_file(source).read_all())
-        assert back == policy
-        assert back.route(np.full(50, 7)).tolist() == policy.route(np.full(50, 7)).tolist()
 
 
 @given(LANES, st.randoms())
@@ -101,12 +63,6 @@ def test_lanes_are_kept_in_the_smallest_whole_proportion() -> None:
 )
 def test_policies_that_differ_are_not_equal(other: object) -> None:
     assert Policy.of(4, {7: [0, 2]}) != other
-
-
-def test_another_version_has_the_same_lanes() -> None:
-    policy = Policy.of(4, {7: [0, 2]}, version=3)
-    assert policy.with_version(9) == Policy.of(4, {7: [0, 2]}, version=9)
-    assert policy.version == 3
 
 
 @given(LANES)
@@ -239,17 +195,3 @@ def test_an_unknown_tail_is_refused() -> None:
 def test_keys_out_of_order_or_without_a_lane_are_refused(keys: list[int], offsets: list[int]) -> None:
     with pytest.raises(SkewlessError, match=re.escape("keys must rise and each have a lane; build the policy with")):
         Policy(4, np.array(keys), np.array(offsets), np.array([0, 1], dtype=np.int32))
-
-
-def test_a_table_that_is_no_policy_is_refused_with_all_that_it_lacks() -> None:
-    lacking = "column 'key', column 'lanes', metadata 'workers', metadata 'tail', metadata 'version'"
-    with pytest.raises(SkewlessError, match=f"{lacking}; write .* with Policy.to_arrow"):
-        Policy.from_arrow(pa.table({"id": [1]}))
-
-
-def test_a_table_that_lost_its_metadata_is_refused() -> None:
-    table = Policy.of(4, {7: [0, 2]}).to_arrow()
-    with pytest.raises(SkewlessError, match="it lacks metadata 'workers', metadata 'tail', metadata 'version';"):
-        Policy.from_arrow(table.replace_schema_metadata(None))
-    with pytest.raises(SkewlessError, match="it lacks column 'lanes';"):
-        Policy.from_arrow(table.drop_columns(["lanes"]))

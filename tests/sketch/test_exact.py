@@ -71,7 +71,7 @@ def test_memory_stays_within_64_bytes_a_key(distinct: int) -> None:
     counts = ExactCounts(window=2 * distinct)
     for _ in range(3):
         counts.add(np.arange(distinct).repeat(2))
-    assert counts._table.nbytes <= max(64 * distinct, 16 << 10)
+    assert counts.table.entries.nbytes <= max(64 * distinct, 16 << 10)
 
 
 def test_a_full_window_can_be_read_until_the_next_tuple() -> None:

@@ -116,9 +116,9 @@ def test_a_sketched_window_holds_the_bound_of_count_min(mode: str) -> None:
 
 def test_a_sketched_window_needs_no_room_for_its_keys() -> None:
     counts = SwitchCounts(mode="countmin")
-    rows = len(counts.state.table)
+    rows = len(counts.table.entries)
     counts.add(np.arange(10 * rows))
-    assert len(counts.state.table) == rows
+    assert len(counts.table.entries) == rows
     assert not counts_full(counts.state)
 
 

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from skewless.sketch.keys import key_hash
 from skewless.sketch.table import (
     COUNT_MASK,
-    META,
     USED,
     WINDOW,
     WINDOWS,
@@ -32,24 +31,23 @@ class Table:
 
     def __init__(self, window: int = 1, capacity: int = 4) -> None:
         self.table = new_table(capacity)
-        self.meta = np.zeros(META, np.int64)
-        self.meta[WINDOW] = window
+        self.table.meta[WINDOW] = window
 
     def add(self, key: int, weight: int = 1) -> int:
-        if table_full(self.table, self.meta):
-            self.table = grown(self.table, self.meta)
-        return int(table_add(self.table, self.meta, key_hash(key), key, weight))
+        if table_full(self.table):
+            self.table = grown(self.table)
+        return int(table_add(self.table, key_hash(key), key, weight))
 
     def next_window(self) -> None:
-        table_next_window(self.table, self.meta)
+        table_next_window(self.table)
 
     def find(self, keys: list[int]) -> list[int]:
         out = np.full(len(keys), -1, np.int64)
-        table_find_all(self.table, self.meta, np.array(keys, np.int64), out)
+        table_find_all(self.table, np.array(keys, np.int64), out)
         return out.tolist()
 
     def items(self) -> dict[int, int]:
-        keys, counts = table_items(self.table, self.meta)
+        keys, counts = table_items(self.table)
         assert len(set(keys.tolist())) == len(keys)
         return dict(zip(keys.tolist(), counts.tolist(), strict=True))
 
@@ -71,7 +69,7 @@ def test_it_counts_as_a_counter_that_is_emptied_with_each_window(
             key, weight = step
             truth[key] += weight
             assert table.add(key, weight) == truth[key]
-        assert table.meta[USED] == len(truth)
+        assert table.table.meta[USED] == len(truth)
         assert table.items() == truth
     assert table.find(list(range(-5, 26))) == [truth[key] for key in range(-5, 26)]
 
@@ -81,12 +79,12 @@ def test_nothing_old_comes_back_when_the_window_numbers_start_anew() -> None:
     for key in range(20):
         table.add(key)  # these bear the number 1, which is to come again
     table.next_window()
-    table.meta[WINDOW] = WINDOWS - 1
+    table.table.meta[WINDOW] = WINDOWS - 1
     for key in range(10, 30):
         table.add(key)
     assert table.find([10, 29, 0]) == [1, 1, 0]
     table.next_window()
-    assert table.meta[WINDOW] == 1
+    assert table.table.meta[WINDOW] == 1
     assert table.items() == {}
     assert table.find(list(range(30))) == [0] * 30
     assert table.add(5) == 1
@@ -103,12 +101,12 @@ def test_the_highest_window_number_still_fits_with_the_largest_count() -> None:
 def test_half_of_it_may_be_used(capacity: int) -> None:
     table = Table(capacity=capacity)
     for key in range(capacity // 2):
-        assert not table_full(table.table, table.meta)
+        assert not table_full(table.table)
         table.add(key)
-    assert table_full(table.table, table.meta)
-    assert len(table.table) == capacity
+    assert table_full(table.table)
+    assert len(table.table.entries) == capacity
     table.add(-1)
-    assert len(table.table) == 2 * capacity
+    assert len(table.table.entries) == 2 * capacity
 
 
 def test_growing_leaves_old_windows_behind() -> None:
@@ -117,6 +115,6 @@ def test_growing_leaves_old_windows_behind() -> None:
         table.add(key)
     table.next_window()
     table.add(100, 3)
-    table.table = grown(table.table, table.meta)
-    assert np.count_nonzero(table.table[:, 1]) == 1
+    table.table = grown(table.table)
+    assert np.count_nonzero(table.table.entries[:, 1]) == 1
     assert table.items() == {100: 3}

@@ -30,10 +30,10 @@ def make(name: str, workers: int, slide: int, slides: int = 3) -> split.Splitter
 
 def make_cramped(name: str, workers: int, slide: int) -> split.Splitter:
     """The same, with tables that have to grow from almost nothing."""
-    with patch("skewless.sketch.switch.SMALLEST", 4), patch("skewless.sketch.exact.SMALLEST", 4):
+    with patch("skewless.sketch.exact.SMALLEST", 4):
         splitter = make(name, workers, slide)
     if isinstance(splitter, split.CAM | split.CM):
-        splitter._table = splitter._table[:4].copy()
+        splitter.seen = splitter.seen._replace(table=splitter.seen.table[:4].copy())
     return splitter
 
 

@@ -62,11 +62,11 @@ def test_the_first_candidate_that_has_the_key_else_the_least_loaded(
 
 def test_with_a_tiny_table_keys_that_left_the_window_make_room() -> None:
     splitter = CAM(5, slide=40, slides=2)
-    splitter._table = splitter._table[:4].copy()
+    splitter.seen = splitter.seen._replace(table=splitter.seen.table[:4].copy())
     keys = np.random.default_rng(4).integers(0, 10**6, 1_000).tolist()
     assert splitter.route(np.array(keys)).tolist() == reference(keys, 5, 40, 2, 2)[0]
     # At most 80 keys are in the window and a slide may be waiting to leave: nothing near 1,000 is kept.
-    assert len(splitter._table) <= 512
+    assert len(splitter.seen.table) <= 512
 
 
 def test_no_key_is_split_within_the_window() -> None:

@@ -59,12 +59,12 @@ def test_the_candidate_with_the_fewest_distinct_keys(
 
 def test_with_a_tiny_table_keys_that_left_the_window_make_room() -> None:
     splitter = CM(5, slide=40, slides=2)
-    splitter._table = splitter._table[:4].copy()
+    splitter.seen = splitter.seen._replace(table=splitter.seen.table[:4].copy())
     keys = np.random.default_rng(4).integers(0, 10**6, 1_000).tolist()
     routed, distinct = reference(keys, 5, 40, 2, 2)
     assert splitter.route(np.array(keys)).tolist() == routed
     assert splitter.cardinalities.tolist() == distinct
-    assert len(splitter._table) <= 512
+    assert len(splitter.seen.table) <= 512
 
 
 def test_a_key_that_left_the_window_no_longer_counts() -> None:

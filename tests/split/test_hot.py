@@ -40,7 +40,7 @@ def promote(hot: HotKeys, key: int, count: int = 0) -> int:
 
 def next_window(hot: HotKeys, load: int = 100) -> list[int]:
     """End the window; the rows that were given back."""
-    hot_next_window(hot.state, hot.hot_at, load, hot.workers)
+    hot_next_window(hot.state, load)
     return hot.state.rows[: hot.state.meta[RELEASED], RELEASED_ROW].tolist()
 
 

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -15,9 +14,6 @@ from skewless.core.hashing import SEED, pmod, xxhash64_long
 from skewless.core.home import homes
 from skewless.core.kernel import lean_kernel
 from skewless.core.random_bits import below, draw
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MOST_LANES = 1024  # lanes of one key; more are scaled down to this many
 TAILS = ("hash", "shuffle")
@@ -50,8 +46,6 @@ class Policy:
     array([0, 2], dtype=int32)
     >>> np.bincount(policy.route(np.full(1000, 7)), minlength=4)
     array([514,   0, 486,   0])
-    >>> Policy.from_arrow(policy.to_arrow()) == policy
-    True
     """
 
     workers: int
@@ -106,8 +100,7 @@ class Policy:
         weights = np.ones(len(keys), dtype=np.int64) if weights is None else weights[order]
         first = np.ones(len(keys), dtype=bool)  # whether it is the first of its (key, lane)
         first[1:] = (keys[1:] != keys[:-1]) | (lanes[1:] != lanes[:-1])
-        if len(keys):
-            weights = np.add.reduceat(weights, np.flatnonzero(first))
+        weights = np.add.reduceat(weights, np.flatnonzero(first))
         keys, lanes = keys[first], lanes[first]
 
         starts = _starts(keys)
@@ -118,8 +111,7 @@ class Policy:
         starts = _starts(keys)
         repeats = _whole_proportions(weights, starts, len(keys))
         distinct = keys[starts]
-        per_key = np.add.reduceat(repeats, starts) if len(starts) else np.zeros(0, dtype=np.int64)
-        offsets = np.concatenate([[0], np.cumsum(per_key)]).astype(np.int64)
+        offsets = np.concatenate([[0], np.cumsum(np.add.reduceat(repeats, starts))]).astype(np.int64)
         return cls(workers, distinct, offsets, np.repeat(lanes, repeats).astype(np.int32), tail, version)
 
     def lanes_of(self, key: int) -> Int32Array:
@@ -140,10 +132,6 @@ class Policy:
         found: Int64Array = self.keys[apart]
         return found
 
-    def with_version(self, version: int) -> Policy:
-        """The same lanes under another version."""
-        return replace(self, version=version)
-
     def route(self, keys: Int64Array, start: int = 0) -> Int32Array:
         """A worker for each tuple; `start` is the number of tuples routed before, so that calls may be cut anywhere."""
         out = np.empty(len(keys), dtype=np.int32)
@@ -155,32 +143,6 @@ class Policy:
         index = np.zeros((2 << len(self.keys).bit_length(), 2), dtype=np.int64)
         _fill_index(index, self.keys)
         return index
-
-    def to_arrow(self) -> pa.Table:
-        """A table of `key` and `lanes`, with the rest in the schema's metadata."""
-        import pyarrow as pa
-
-        lanes = pa.ListArray.from_arrays(pa.array(self.offsets, pa.int32()), pa.array(self.lanes, pa.int32()))
-        rest = {"workers": str(self.workers), "tail": self.tail, "version": str(self.version)}
-        return pa.table({"key": pa.array(self.keys, pa.int64()), "lanes": lanes}).replace_schema_metadata(rest)
-
-    @classmethod
-    def from_arrow(cls, table: pa.Table) -> Policy:
-        """The policy that `to_arrow` turned into this table."""
-        rest = {name.decode(): value.decode() for name, value in (table.schema.metadata or {}).items()}
-        missing = [f"column {n!r}" for n in ("key", "lanes") if n not in table.column_names]
-        missing += [f"metadata {n!r}" for n in ("workers", "tail", "version") if n not in rest]
-        if missing:
-            raise SkewlessError(f"this is no policy: it lacks {', '.join(missing)}; write tables with Policy.to_arrow")
-        lanes = table.column("lanes").combine_chunks()
-        return cls(
-            int(rest["workers"]),
-            table.column("key").to_numpy().astype(np.int64),
-            np.asarray(lanes.offsets, dtype=np.int64) - (lanes.offsets[0].as_py() if len(lanes) else 0),
-            np.asarray(lanes.flatten(), dtype=np.int32),
-            rest["tail"],
-            int(rest["version"]),
-        )
 
     def __eq__(self, other: object) -> bool:
         """Whether both route in the same way under the same version."""

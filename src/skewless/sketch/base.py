@@ -1,4 +1,4 @@
-"""What every sketch of key counts offers."""
+"""What every sketch of key counts offers, and how those that count by a kernel are fed."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from abc import ABC, abstractmethod
 import numpy as np
 
 from skewless.core.arrays import Int64Array
+from skewless.sketch.keys import as_keys
 
 
 class Sketch(ABC):
@@ -31,6 +32,47 @@ class Sketch(ABC):
     @abstractmethod
     def total(self) -> int:
         """Tuples counted."""
+
+
+class Counting(Sketch):
+    """A sketch whose kernel counts tuples until there may be no room for the next key; then more room is made."""
+
+    def __init__(self) -> None:
+        """Nothing is counted yet."""
+        self._total = 0
+
+    @property
+    def total(self) -> int:
+        """Tuples counted, in the current window if there are windows."""
+        return self._total
+
+    def add(self, keys: Int64Array) -> None:
+        """Count these tuples."""
+        keys = as_keys(keys)
+        while len(keys):
+            self._make_room()
+            counted = self._count(keys)
+            self._total += counted
+            keys = keys[counted:]
+
+    def estimate(self, keys: Int64Array) -> Int64Array:
+        """How often each of `keys` was counted, within the error of the sketch; 0 for a key that is not known."""
+        keys = as_keys(keys)
+        out = np.empty(len(keys), dtype=np.int64)
+        self._find(keys, out)
+        return out
+
+    @abstractmethod
+    def _make_room(self) -> None:
+        """Make sure that the next tuple can be counted, whatever its key."""
+
+    @abstractmethod
+    def _count(self, keys: Int64Array) -> int:
+        """Count the first of these tuples, as many as there is room for, and return how many were counted."""
+
+    @abstractmethod
+    def _find(self, keys: Int64Array, out: Int64Array) -> None:
+        """Write the count of each of `keys` to `out`."""
 
 
 def with_share(keys: Int64Array, counts: Int64Array, share: float, total: int) -> tuple[Int64Array, Int64Array]:

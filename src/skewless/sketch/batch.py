@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skewless.core.arrays import Int64Array
+from skewless.core.arrays import Int, Int64Array
 from skewless.core.kernel import lean_kernel
 from skewless.sketch.keys import as_keys
-from skewless.sketch.open_addressing import HELD, KEY, SMALLEST, find, grown
+from skewless.sketch.open_addressing import HELD, KEY, SMALLEST, find, grown, is_full, put
 
 
 @dataclass(frozen=True, eq=False)
@@ -24,10 +24,6 @@ class Batch:
     offsets: Int64Array
     rows: Int64Array
 
-    def rows_of(self, i: int) -> Int64Array:
-        """The rows of key number i."""
-        return self.rows[self.offsets[i] : self.offsets[i + 1]]
-
 
 def post_sort(keys: Int64Array) -> Batch:
     """Group a whole micro-batch, then sort its keys by exact counts: the work that `FrequencyBuffer` does on arrival.
@@ -37,7 +33,7 @@ def post_sort(keys: Int64Array) -> Batch:
     >>> batch = post_sort(np.array([5, 9, 5, 7, 5, 9]))
     >>> batch.keys.tolist(), batch.counts.tolist()
     ([5, 9, 7], [3, 2, 1])
-    >>> batch.rows_of(1).tolist()
+    >>> batch.rows[batch.offsets[1] : batch.offsets[2]].tolist()
     [1, 5]
     """
     distinct, counts, owners = _group(as_keys(keys))
@@ -57,43 +53,29 @@ def gather(order: Int64Array, keys: Int64Array, counts: Int64Array, owners: Int6
 
 def _group(keys: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
     """The distinct keys in order of arrival, their counts, and the number of each row's key among them."""
-    table: Int64Array = np.zeros((2 * SMALLEST, 2), np.int64)
-    distinct: Int64Array = np.empty(SMALLEST, np.int64)
-    counts: Int64Array = np.empty(SMALLEST, np.int64)
+    table: Int64Array = np.zeros((SMALLEST, 2), np.int64)
     owners = np.empty(len(keys), np.int64)
-    done, known = _number(keys, 0, 0, table, distinct, counts, owners)
+    done, known = _number(keys, 0, 0, table, owners)
     while done < len(keys):
         table = grown(table)
-        distinct, counts = (np.concatenate((column, np.empty_like(column))) for column in (distinct, counts))
-        done, known = _number(keys, done, known, table, distinct, counts, owners)
-    return distinct[:known], counts[:known], owners
+        done, known = _number(keys, done, known, table, owners)
+    entries = table[table[:, HELD] != 0]
+    distinct = np.empty(known, np.int64)
+    distinct[entries[:, HELD] - 1] = entries[:, KEY]
+    return distinct, np.bincount(owners, minlength=known), owners
 
 
 @lean_kernel
-def _number(
-    keys: Int64Array,
-    done: int,
-    known: int,
-    table: Int64Array,
-    distinct: Int64Array,
-    counts: Int64Array,
-    owners: Int64Array,
-) -> tuple[int, int]:
+def _number(keys: Int64Array, done: Int, known: Int, table: Int64Array, owners: Int64Array) -> tuple[Int, Int]:
     """Continue from row `done`, with `known` keys, up to the first key for which there is no room."""
     for row in range(done, len(keys)):
         slot = find(table, keys[row])
-        number = table[slot, HELD] - 1
-        if number < 0:
-            if known == len(distinct):
+        if table[slot, HELD] == 0:
+            if is_full(table, known):
                 return row, known
-            number = known
             known += 1
-            distinct[number] = keys[row]
-            counts[number] = 0
-            table[slot, KEY] = keys[row]
-            table[slot, HELD] = known
-        counts[number] += 1
-        owners[row] = number
+            put(table, keys[row], known, slot)
+        owners[row] = table[slot, HELD] - 1
     return len(keys), known
 
 

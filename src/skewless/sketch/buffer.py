@@ -8,13 +8,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skewless.core.arrays import Int64Array
+from skewless.core.arrays import Int, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import inner, lean_kernel
 from skewless.sketch import count_tree
 from skewless.sketch.batch import Batch, gather
+from skewless.sketch.count_tree import CountTree
 from skewless.sketch.keys import as_keys
-from skewless.sketch.open_addressing import HELD, KEY, find, grown
+from skewless.sketch.open_addressing import HELD, find, grown, put
 
 # The columns of a key's record.
 COUNT, IN_TREE, LEFT, UPDATED_AT, F_STEP, T_STEP = 0, 1, 2, 3, 4, 5
@@ -22,14 +23,13 @@ RECORD = 6
 PAST = 5  # past batches that the estimates are averaged over
 
 
-class Standing(NamedTuple):
-    """What the buffer knows about the keys of the open batch, in order of arrival."""
+class Pace(NamedTuple):
+    """What decides when the keys of a batch move in the tree."""
 
-    keys: Int64Array
-    counts: Int64Array
-    tree_counts: Int64Array
-    f_steps: Int64Array
-    updates_left: Int64Array
+    end: int
+    budget: int
+    expected_tuples: float
+    first_f_step: int
 
 
 class FrequencyBuffer:
@@ -66,8 +66,8 @@ class FrequencyBuffer:
     >>> buffer.add(np.array([5, 9, 5, 7]))
     >>> buffer.add(np.array([5, 9]))
     >>> batch = buffer.finish()
-    >>> batch.keys.tolist(), batch.counts.tolist(), batch.rows_of(0).tolist()
-    ([5, 9, 7], [3, 2, 1], [0, 2, 4])
+    >>> batch.keys.tolist(), batch.counts.tolist(), batch.rows.tolist()
+    ([5, 9, 7], [3, 2, 1], [0, 2, 4, 1, 5, 3])
 
     References
     ----------
@@ -92,14 +92,14 @@ class FrequencyBuffer:
         self.interval = interval
         self.budget = budget
         self.start = start
-        self.expected_tuples = max(1.0, interval if expected_tuples is None else expected_tuples)
+        self.expected_tuples = float(max(1, interval if expected_tuples is None else expected_tuples))
         self.expected_keys = max(1.0, self.expected_tuples**0.5 if expected_keys is None else expected_keys)
         self._past: deque[tuple[int, int]] = deque(maxlen=PAST)
         # The record of tree node n is in row n; the hash table has two entries for each node.
-        self._nodes = count_tree.empty_tree()
-        self._records: Int64Array = np.empty((len(self._nodes), RECORD), np.int64)
-        self._table: Int64Array = np.zeros((2 * len(self._nodes), 2), np.int64)
-        self._owners = np.empty(len(self._nodes), np.int64)
+        self._tree = CountTree()
+        self._records: Int64Array = np.empty((len(self._tree.nodes), RECORD), np.int64)
+        self._table: Int64Array = np.zeros((2 * len(self._tree.nodes), 2), np.int64)
+        self._owners: Int64Array = np.empty(0, np.int64)
         self._rows = 0
 
     @property
@@ -124,50 +124,32 @@ class FrequencyBuffer:
         if rows > len(self._owners):
             self._owners = np.resize(self._owners, max(rows, 2 * len(self._owners)))
         first_f_step = ceil(self.expected_tuples / (self.expected_keys * self.budget))
+        pace = Pace(self.end, self.budget, self.expected_tuples, first_f_step)
         while len(keys):
-            taken = _buffer(
-                keys,
-                times,
-                self._table,
-                self._nodes,
-                self._records,
-                self._owners[self._rows :],
-                self._rows,
-                self.end,
-                self.budget,
-                self.expected_tuples,
-                first_f_step,
-            )
+            owners = self._owners[self._rows :]
+            taken = _buffer(self._table, self._tree.nodes, self._records, pace, keys, times, owners, self._rows)
             self._rows += taken
             keys, times = keys[taken:], times[taken:]
             if len(keys):
                 self._grow()
 
     def _grow(self) -> None:
-        self._nodes = count_tree.grown(self._nodes)
+        self._tree.grow()
         self._records = np.concatenate((self._records, np.empty_like(self._records)))
         self._table = grown(self._table)
 
-    def standing(self) -> Standing:
-        """The keys of the open batch, their counts, their counts in the tree, and what is left of their budgets."""
-        known = slice(1, len(self) + 1)
-        records = self._records[known]
-        columns = (records[:, column].copy() for column in (COUNT, IN_TREE, F_STEP, LEFT))
-        return Standing(self._nodes[known, count_tree.KEY].copy(), *columns)
-
     def __len__(self) -> int:
         """Keys of the open batch."""
-        return int(self._nodes[count_tree.TOP, count_tree.COUNT])
+        return len(self._tree)
 
     def finish(self) -> Batch:
         """End the batch: its keys by falling tree count, equal ones by rising key. The next batch starts empty."""
-        order = count_tree.walk(self._nodes)
-        keys, counts = self._nodes[:, count_tree.KEY], self._records[:, COUNT]
-        batch = gather(order, keys, counts, self._owners[: self._rows])
+        keys, counts = self._tree.nodes[:, count_tree.KEY], self._records[:, COUNT]
+        batch = gather(self._tree.walk(), keys, counts, self._owners[: self._rows])
         self._past.append((self._rows, len(self)))
         self.expected_tuples, self.expected_keys = (max(1.0, float(mean)) for mean in np.mean(self._past, axis=0))
         self._table[:] = 0
-        self._nodes[count_tree.TOP] = 0
+        self._tree.clear()
         self._rows = 0
         self.start = self.end
         return batch
@@ -175,18 +157,15 @@ class FrequencyBuffer:
 
 @lean_kernel
 def _buffer(
-    keys: Int64Array,
-    times: Int64Array,
     table: Int64Array,
     nodes: Int64Array,
     records: Int64Array,
+    pace: Pace,
+    keys: Int64Array,
+    times: Int64Array,
     owners: Int64Array,
-    before: int,
-    end: int,
-    budget: int,
-    expected_tuples: float,
-    first_f_step: int,
-) -> int:
+    before: Int,
+) -> Int:
     """Take tuples up to the first new key for which there is no room, and return how many were taken."""
     for i in range(len(keys)):
         key, now = keys[i], times[i]
@@ -196,15 +175,14 @@ def _buffer(
             if count_tree.full(nodes):
                 return i
             node = count_tree.insert(nodes, key, 1)
-            table[slot, KEY] = key
-            table[slot, HELD] = node
+            put(table, key, node, slot)
             owners[i] = node
             records[node, COUNT] = 1
             records[node, IN_TREE] = 1
-            records[node, LEFT] = budget
+            records[node, LEFT] = pace.budget
             records[node, UPDATED_AT] = now
-            records[node, F_STEP] = first_f_step
-            records[node, T_STEP] = _ceil_div(end - now, budget)
+            records[node, F_STEP] = pace.first_f_step
+            records[node, T_STEP] = _ceil_div(pace.end - now, pace.budget)
             continue
         owners[i] = node
         count = records[node, COUNT] + 1
@@ -219,12 +197,12 @@ def _buffer(
             records[node, LEFT] -= 1
             records[node, UPDATED_AT] = now
             if by_frequency:
-                records[node, F_STEP] = np.int64(np.ceil(expected_tuples / budget * count / (before + i + 1)))
+                records[node, F_STEP] = np.int64(np.ceil(pace.expected_tuples / pace.budget * count / (before + i + 1)))
             elif records[node, LEFT] > 0:
-                records[node, T_STEP] = _ceil_div(end - now, records[node, LEFT])
+                records[node, T_STEP] = _ceil_div(pace.end - now, records[node, LEFT])
     return len(keys)
 
 
 @inner
-def _ceil_div(a: int, b: int) -> int:
+def _ceil_div(a: Int, b: Int) -> Int:
     return -(-a // b)

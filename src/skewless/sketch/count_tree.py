@@ -40,7 +40,7 @@ class CountTree:
 
     def __init__(self) -> None:
         """See the class."""
-        self.nodes = empty_tree()
+        self.nodes: Int64Array = np.zeros((SMALLEST, 5), np.int64)
 
     def __len__(self) -> int:
         """Keys in the tree."""
@@ -52,7 +52,7 @@ class CountTree:
         first = len(self) + 1
         keys, counts = np.ascontiguousarray(keys, np.int64), np.ascontiguousarray(counts, np.int64)
         while first + len(keys) > len(self.nodes):
-            self.nodes = grown(self.nodes)
+            self.grow()
         _insert_all(keys, counts, self.nodes)
         return np.arange(first, len(self) + 1, dtype=np.int64)
 
@@ -65,7 +65,7 @@ class CountTree:
 
     def walk(self) -> Int64Array:
         """All nodes in order, highest count first."""
-        return walk(self.nodes)
+        return _walk(self.nodes)
 
     def keys(self, nodes: Int64Array) -> Int64Array:
         """The keys of these nodes."""
@@ -75,6 +75,10 @@ class CountTree:
         """The counts of these nodes."""
         return self.nodes[:, COUNT][nodes]
 
+    def grow(self) -> None:
+        """Make room for twice as many nodes."""
+        self.nodes = np.concatenate((self.nodes, np.empty_like(self.nodes)))
+
     def clear(self) -> None:
         """Forget all keys and keep the memory."""
         self.nodes[TOP] = 0
@@ -83,16 +87,6 @@ class CountTree:
 def _check_lengths(nodes: Int64Array, counts: Int64Array) -> None:
     if len(nodes) != len(counts):
         raise SkewlessError(f"{len(counts)} counts for {len(nodes)} nodes: give one count for each")
-
-
-def empty_tree() -> Int64Array:
-    """A tree without nodes, for the kernels."""
-    return np.zeros((SMALLEST, 5), np.int64)
-
-
-def grown(nodes: Int64Array) -> Int64Array:
-    """The same tree with room for twice as many nodes."""
-    return np.concatenate((nodes, np.empty_like(nodes)))
 
 
 @inner
@@ -172,8 +166,7 @@ def update(nodes: Int64Array, node: int, count: int) -> None:
 
 
 @kernel
-def walk(nodes: Int64Array) -> Int64Array:
-    """The nodes in order."""
+def _walk(nodes: Int64Array) -> Int64Array:
     order = np.empty(nodes[TOP, COUNT], np.int64)
     waiting = np.empty(nodes[TOP, COUNT], np.int64)
     depth = 0

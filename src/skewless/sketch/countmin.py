@@ -6,17 +6,17 @@ import math
 
 import numpy as np
 
-from skewless.core.arrays import Int64Array
+from skewless.core.arrays import Int, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import inner, lean_kernel
-from skewless.sketch.base import Sketch, with_share
-from skewless.sketch.keys import as_keys, key_hash
-from skewless.sketch.open_addressing import HELD, KEY, find
+from skewless.sketch.base import Counting, with_share
+from skewless.sketch.keys import key_hash
+from skewless.sketch.open_addressing import HELD, KEY, find, full, is_full, move, put
 
 MANY = int(np.iinfo(np.int64).max)  # stands for more keys than the counters can tell
 
 
-class CountMin(Sketch):
+class CountMin(Counting):
     """Estimates counts from `depth` rows of `width` counters; each key adds to one counter per row.
 
     The estimate is the smallest of a key's counters. Only counters that stand below the new estimate are raised
@@ -48,37 +48,13 @@ class CountMin(Sketch):
 
     def __init__(self, epsilon: float = 0.001, delta: float = 0.01, candidates: int = 1024) -> None:
         """See the class."""
+        super().__init__()
         if candidates < 1:
             raise SkewlessError(f"candidates is {candidates}; give at least 1")
         self.epsilon, self.delta, self.candidates = epsilon, delta, candidates
         self._cells = new_cells(epsilon, delta)
-        self._total = 0
         self._names = np.zeros((4 << (candidates - 1).bit_length(), 2), dtype=np.int64)
         self._named = 0
-
-    def add(self, keys: Int64Array) -> None:
-        """Count these tuples."""
-        keys = as_keys(keys)
-        while len(keys):
-            taken, self._named = _add(self._cells, self._names, self._named, keys, self._total, self.candidates)
-            self._total += taken
-            keys = keys[taken:]
-            if len(keys):
-                self._forget_light_names()
-
-    def _forget_light_names(self) -> None:
-        kept, _ = self.heavy(1 / self.candidates)
-        rows = len(self._names) if 4 * len(kept) <= len(self._names) else 2 * len(self._names)
-        self._names = np.zeros((rows, 2), dtype=np.int64)
-        self._named = len(kept)
-        _name(self._names, kept)
-
-    def estimate(self, keys: Int64Array) -> Int64Array:
-        """An estimate for each of `keys`, never too low."""
-        keys = as_keys(keys)
-        out = np.empty(len(keys), dtype=np.int64)
-        cells_find_all(self._cells, keys, out)
-        return out
 
     def heavy(self, share: float) -> tuple[Int64Array, Int64Array]:
         """Keys whose estimate is at least `share` of the tuples, and the estimates, highest first.
@@ -88,17 +64,29 @@ class CountMin(Sketch):
         keys = self._names[self._names[:, HELD] != 0, KEY]
         return with_share(keys, self.estimate(keys), share, self._total)
 
-    @property
-    def total(self) -> int:
-        """Tuples counted."""
-        return self._total
-
     def reset(self) -> None:
         """Forget all counts."""
         self._cells[:] = 0
         self._total = 0
         self._names[:] = 0
         self._named = 0
+
+    def _make_room(self) -> None:
+        """If there is no room for another name, forget the light keys, and make more room if many stay."""
+        if not full(self._names, self._named):
+            return
+        kept, counts = self.heavy(1 / self.candidates)
+        rows = len(self._names) if 4 * len(kept) <= len(self._names) else 2 * len(self._names)
+        self._names = np.zeros((rows, 2), dtype=np.int64)
+        self._named = len(kept)
+        move(np.column_stack((kept, counts)), self._names)
+
+    def _count(self, keys: Int64Array) -> int:
+        counted, self._named = _add(self._cells, self._names, self._named, keys, self._total, self.candidates)
+        return counted
+
+    def _find(self, keys: Int64Array, out: Int64Array) -> None:
+        cells_find_all(self._cells, keys, out)
 
 
 def new_cells(epsilon: float, delta: float) -> Int64Array:
@@ -112,7 +100,7 @@ def new_cells(epsilon: float, delta: float) -> Int64Array:
 
 
 @inner
-def cells_find(cells: Int64Array, h: int) -> int:
+def cells_find(cells: Int64Array, h: Int) -> Int:
     """The estimate for the key whose hash is `h`."""
     mask = cells.shape[1] - 1
     step = (h >> 32) | 1  # two halves of one good hash give as many rows as wanted
@@ -120,11 +108,11 @@ def cells_find(cells: Int64Array, h: int) -> int:
     for row in range(1, cells.shape[0]):
         h += step
         least = min(least, cells[row, h & mask])
-    return int(least)
+    return least
 
 
 @inner
-def cells_add(cells: Int64Array, h: int, weight: int) -> int:
+def cells_add(cells: Int64Array, h: Int, weight: Int) -> Int:
     """Add `weight` to the key whose hash is `h` and return its new estimate."""
     mask = cells.shape[1] - 1
     step = (h >> 32) | 1
@@ -172,21 +160,12 @@ def _add(
     its last tuple, when its count was the same and the total was no higher.
     """
     for i in range(len(keys)):
-        if 2 * (named + 1) > len(names):
+        if is_full(names, named):
             return i, named
         seen += 1
         if cells_add(cells, key_hash(keys[i]), 1) * candidates >= seen:
             row = find(names, keys[i])
             if names[row, HELD] == 0:
-                names[row, KEY] = keys[i]
-                names[row, HELD] = 1
+                put(names, keys[i], 1, row)
                 named += 1
     return len(keys), named
-
-
-@lean_kernel
-def _name(names: Int64Array, keys: Int64Array) -> None:
-    for i in range(len(keys)):
-        row = find(names, keys[i])
-        names[row, KEY] = keys[i]
-        names[row, HELD] = 1

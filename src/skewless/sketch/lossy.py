@@ -9,14 +9,13 @@ import numpy as np
 from skewless.core.arrays import Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import lean_kernel
-from skewless.sketch.base import Sketch, most_frequent_first
-from skewless.sketch.keys import as_keys
-from skewless.sketch.open_addressing import HELD, KEY, SMALLEST, find, grown
+from skewless.sketch.base import Counting, most_frequent_first
+from skewless.sketch.open_addressing import HELD, KEY, SMALLEST, find, full, grown, is_full
 
 COUNT, ERROR = HELD, 2  # a key is held while its count is not 0
 
 
-class LossyCounts(Sketch):
+class LossyCounts(Counting):
     """Counts keys in logarithmic memory, never above the truth and never more than `epsilon` of the stream below it.
 
     The stream is cut into buckets of `width = ceil(1 / epsilon)` tuples. A key enters with the count 1 and, as its
@@ -52,52 +51,34 @@ class LossyCounts(Sketch):
 
     def __init__(self, epsilon: float = 0.001) -> None:
         """See the class."""
+        super().__init__()
         if not 0 < epsilon < 1:
             raise SkewlessError(f"epsilon is {epsilon}: give the error allowed as a share of the stream, such as 0.001")
         self.epsilon = epsilon
         self.width = ceil(1 / epsilon)
         self._table: Int64Array = np.zeros((SMALLEST, 3), np.int64)
         self._spare: Int64Array = np.zeros_like(self._table)
-        self._entries = 0
-        self._total = 0
-
-    @property
-    def total(self) -> int:
-        """Tuples counted so far."""
-        return self._total
-
-    @property
-    def entries(self) -> int:
-        """Keys in memory."""
-        return self._entries
-
-    def add(self, keys: Int64Array) -> None:
-        """Count these tuples."""
-        keys = as_keys(keys)
-        while len(keys):
-            taken, self._entries, swapped = _count(
-                keys, self._table, self._spare, self._entries, self._total, self.width
-            )
-            self._total += taken
-            keys = keys[taken:]
-            if swapped:
-                self._table, self._spare = self._spare, self._table
-            if len(keys):
-                self._table = grown(self._table)
-                self._spare = np.empty_like(self._table)
-
-    def estimate(self, keys: Int64Array) -> Int64Array:
-        """The count of each of `keys`, 0 for one that is not in memory."""
-        keys = as_keys(keys)
-        counts = np.empty(len(keys), np.int64)
-        _look_up(keys, self._table, counts)
-        return counts
+        self.entries = 0  # keys in memory
 
     def heavy(self, share: float) -> tuple[Int64Array, Int64Array]:
         """Keys and counts of the keys that may hold `share` of the stream, most frequent first."""
         least = max((share - self.epsilon) * self._total, 1)
         found = self._table[self._table[:, COUNT] >= least]
         return most_frequent_first(found[:, KEY], found[:, COUNT])
+
+    def _make_room(self) -> None:
+        if full(self._table, self.entries):
+            self._table = grown(self._table)
+            self._spare = np.empty_like(self._table)
+
+    def _count(self, keys: Int64Array) -> int:
+        counted, self.entries, swapped = _count(keys, self._table, self._spare, self.entries, self._total, self.width)
+        if swapped:
+            self._table, self._spare = self._spare, self._table
+        return counted
+
+    def _find(self, keys: Int64Array, out: Int64Array) -> None:
+        _find_all(self._table, keys, out)
 
 
 @lean_kernel
@@ -109,7 +90,7 @@ def _count(
     closed = total // width
     left = width - total % width  # tuples until the bucket closes
     for i in range(len(keys)):
-        if 2 * (entries + 1) > len(table):
+        if is_full(table, entries):
             return i, entries, swapped
         row = find(table, keys[i])
         if table[row, COUNT] == 0:
@@ -144,6 +125,6 @@ def _survivors(table: Int64Array, spare: Int64Array, closed: int) -> int:
 
 
 @lean_kernel
-def _look_up(keys: Int64Array, table: Int64Array, counts: Int64Array) -> None:
+def _find_all(table: Int64Array, keys: Int64Array, out: Int64Array) -> None:
     for i in range(len(keys)):
-        counts[i] = table[find(table, keys[i]), COUNT]
+        out[i] = table[find(table, keys[i]), COUNT]

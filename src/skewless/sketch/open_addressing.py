@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.core.arrays import Int64Array
+from skewless.core.arrays import Bool, Int, Int64Array
 from skewless.core.kernel import inner, lean_kernel
 from skewless.sketch.keys import key_hash
 
@@ -17,27 +17,49 @@ KEY, HELD = 0, 1
 SMALLEST = 16
 
 
+def full(table: Int64Array, taken: Int) -> Bool:
+    """Whether the next new key may need more room, with so many entries taken."""
+    return 2 * (taken + 1) > len(table)
+
+
+is_full = inner(full)
+
+
 @inner
-def find(table: Int64Array, key: int) -> int:
-    """The entry that holds `key`, or the free entry where it belongs."""
+def probe(table: Int64Array, key: Int, hashed: Int) -> Int:
+    """The entry that holds `key`, whose hash is `hashed`, or the free entry where it belongs."""
     mask = len(table) - 1
-    row = key_hash(key) & mask
+    row = hashed & mask
     while table[row, HELD] != 0 and table[row, KEY] != key:
         row = (row + 1) & mask
     return row
 
 
+@inner
+def find(table: Int64Array, key: Int) -> Int:
+    """The entry that holds `key`, or the free entry where it belongs."""
+    return probe(table, key, key_hash(key))
+
+
+@inner
+def put(table: Int64Array, key: Int, held: Int, row: Int) -> None:
+    """Take the free entry `row` for `key`."""
+    table[row, KEY] = key
+    table[row, HELD] = held
+
+
 def grown(table: Int64Array) -> Int64Array:
     """The same entries in a table of twice the size."""
     bigger = np.zeros((2 * len(table), table.shape[1]), np.int64)
-    _move(table, bigger)
+    move(table, bigger)
     return bigger
 
 
 @lean_kernel
-def _move(table: Int64Array, bigger: Int64Array) -> None:
-    for old in range(len(table)):
-        if table[old, HELD] != 0:
-            row = find(bigger, table[old, KEY])
-            for column in range(table.shape[1]):
-                bigger[row, column] = table[old, column]
+def move(source: Int64Array, target: Int64Array) -> None:
+    """Copy the entries that are taken to another table, which must have room for them."""
+    for row in range(len(source)):
+        if source[row, HELD] != 0:
+            entry = find(target, source[row, KEY])
+            for column in range(source.shape[1]):
+                target[entry, column] = source[row, column]

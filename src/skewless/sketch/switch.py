@@ -6,44 +6,29 @@ from typing import NamedTuple
 
 import numpy as np
 
-from skewless.core.arrays import Int64Array
+from skewless.core.arrays import Bool, Int, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import inner, lean_kernel
-from skewless.sketch.base import with_share
 from skewless.sketch.countmin import cells_add, cells_clear, cells_distinct, cells_find_all, new_cells
-from skewless.sketch.keys import as_keys, key_hash
-from skewless.sketch.table import (
-    META,
-    SMALLEST,
-    USED,
-    WINDOW,
-    grown,
-    new_table,
-    table_add,
-    table_find_all,
-    table_full,
-    table_items,
-    table_next_window,
-)
-from skewless.sketch.tumbling import Tumbling
+from skewless.sketch.exact import ExactCounts
+from skewless.sketch.keys import key_hash
+from skewless.sketch.table import META, USED, Table, table_add, table_full, table_next_window
 
 MODES = ("exact", "countmin", "switch")
 
-# What `meta` holds after the numbers of the table.
+# What the table's `meta` holds after its own numbers.
 SKETCHING = META  # 1 while the count-min is in use
 SWITCH_AT = META + 1  # keys in a window from which the next one is sketched
-STATE = META + 2
 
 
 class CountState(NamedTuple):
     """The arrays of a switch, to be handed to kernels."""
 
-    table: Int64Array
+    table: Table
     cells: Int64Array
-    meta: Int64Array
 
 
-class SwitchCounts(Tumbling):
+class SwitchCounts(ExactCounts):
     """Counts keys over a tumbling window, with the structure that suits the window before.
 
     A hash table is exact, but with many keys it leaves the cache and every tuple waits for memory; a count-min sketch
@@ -96,27 +81,20 @@ class SwitchCounts(Tumbling):
         if switch_at < 1:
             raise SkewlessError(f"switch_at is {switch_at} keys; give at least 1, or mode='countmin' to always sketch")
         self.mode = mode
-        meta = np.zeros(STATE, dtype=np.int64)
-        meta[WINDOW] = 1
-        meta[SKETCHING] = mode == "countmin"
         # A threshold that is out of reach never makes it switch.
-        meta[SWITCH_AT] = {"exact": np.iinfo(np.int64).max, "countmin": -1, "switch": switch_at}[mode]
-        self.state = CountState(new_table(SMALLEST), new_cells(epsilon, delta), meta)
+        threshold = {"exact": np.iinfo(np.int64).max, "countmin": -1, "switch": switch_at}[mode]
+        self.table = self.table._replace(meta=np.append(self.table.meta, [mode == "countmin", threshold]))
+        self._cells = new_cells(epsilon, delta)
+
+    @property
+    def state(self) -> CountState:
+        """The arrays, as they are until the next `grow`."""
+        return CountState(self.table, self._cells)
 
     @property
     def sketching(self) -> bool:
         """Whether the current window is counted by the sketch."""
-        return bool(self.state.meta[SKETCHING])
-
-    def estimate(self, keys: Int64Array) -> Int64Array:
-        """The count, or its estimate, of each of `keys` in the current window."""
-        keys = as_keys(keys)
-        out = np.empty(len(keys), dtype=np.int64)
-        if self.sketching:
-            cells_find_all(self.state.cells, keys, out)
-        else:
-            table_find_all(self.state.table, self.state.meta, keys, out)
-        return out
+        return bool(self.table.meta[SKETCHING])
 
     def heavy(self, share: float) -> tuple[Int64Array, Int64Array]:
         """Keys with at least `share` of the current window, while it is counted exactly.
@@ -125,48 +103,45 @@ class SwitchCounts(Tumbling):
         """
         if self.sketching:
             raise SkewlessError("this window is sketched and has no list of keys; use CountMin, or mode='exact'")
-        return with_share(*table_items(self.state.table, self.state.meta), share, self._total)
+        return super().heavy(share)
 
-    @property
-    def full(self) -> bool:
-        """Whether the next new key may need `grow` first."""
-        return 2 * (int(self.state.meta[USED]) + 1) > len(self.state.table)
+    def _add(self, keys: Int64Array) -> int:
+        return int(_add(self.state, keys))
 
-    def grow(self) -> None:
-        """Make room for more keys."""
-        self.state = self.state._replace(table=grown(self.state.table, self.state.meta))
-
-    def _count(self, keys: Int64Array) -> int:
-        return _add(self.state, keys)
+    def _find(self, keys: Int64Array, out: Int64Array) -> None:
+        if self.sketching:
+            cells_find_all(self._cells, keys, out)
+        else:
+            super()._find(keys, out)
 
     def _next_window(self) -> None:
         counts_next_window(self.state)
 
 
 @inner
-def counts_add(counts: CountState, h: int, key: int, weight: int) -> int:
+def counts_add(counts: CountState, h: Int, key: Int, weight: Int) -> Int:
     """Add `weight` to `key`, whose hash is `h`, and return its count; check `counts_full` before."""
-    if counts.meta[SKETCHING]:
+    if counts.table.meta[SKETCHING]:
         return cells_add(counts.cells, h, weight)
-    return table_add(counts.table, counts.meta, h, key, weight)
+    return table_add(counts.table, h, key, weight)
 
 
 @inner
-def counts_full(counts: CountState) -> bool:
+def counts_full(counts: CountState) -> Bool:
     """Whether the next new key may need a larger table."""
-    return table_full(counts.table, counts.meta)
+    return table_full(counts.table)
 
 
 @lean_kernel
 def counts_next_window(counts: CountState) -> None:
     """Start a new window, with the structure that would have suited the last one."""
-    meta = counts.meta
+    meta = counts.table.meta
     if meta[SKETCHING]:
         keys = cells_distinct(counts.cells)
         cells_clear(counts.cells)
     else:
         keys = meta[USED]
-        table_next_window(counts.table, meta)
+        table_next_window(counts.table)
     meta[SKETCHING] = keys >= meta[SWITCH_AT]
 
 

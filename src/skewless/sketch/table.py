@@ -7,11 +7,14 @@ tables of anything else than the counts of a window there is `open_addressing`.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from skewless.core.arrays import Int64Array
+from skewless.core.arrays import Bool, Int, Int64Array
 from skewless.core.kernel import inner, lean_kernel
 from skewless.sketch.keys import key_hash
+from skewless.sketch.open_addressing import is_full
 
 SMALLEST = 1 << 10
 COUNT_BITS = 40
@@ -24,79 +27,85 @@ USED = 1  # keys of the current window
 META = 2
 
 
-def new_table(capacity: int) -> Int64Array:
+class Table(NamedTuple):
+    """The arrays of a table, to be handed to kernels."""
+
+    entries: Int64Array
+    meta: Int64Array
+
+
+def new_table(capacity: int) -> Table:
     """An empty table for up to `capacity` entries (a power of two), half of which may be used."""
-    return np.zeros((capacity, 2), dtype=np.int64)
+    return Table(np.zeros((capacity, 2), dtype=np.int64), np.array([1, 0], dtype=np.int64))
 
 
 @inner
-def table_add(table: Int64Array, meta: Int64Array, h: int, key: int, weight: int) -> int:
-    """Add `weight` to the count of `key`, whose hash is `h`, and return the new count."""
-    mask = table.shape[0] - 1
-    window = meta[WINDOW]
+def _entry(table: Table, h: Int, key: Int) -> Int:
+    """The entry of `key`, whose hash is `h`, in the current window, or the free entry where it belongs."""
+    entries, window = table.entries, table.meta[WINDOW]
+    mask = entries.shape[0] - 1
     i = (h >> 20) & mask
-    while table[i, 1] >> COUNT_BITS == window:
-        if table[i, 0] == key:
-            table[i, 1] += weight
-            return int(table[i, 1] & COUNT_MASK)
+    while entries[i, 1] >> COUNT_BITS == window and entries[i, 0] != key:
         i = (i + 1) & mask
-    table[i, 0] = key
-    table[i, 1] = (window << COUNT_BITS) + weight
+    return i
+
+
+@inner
+def table_add(table: Table, h: Int, key: Int, weight: Int) -> Int:
+    """Add `weight` to the count of `key`, whose hash is `h`, and return the new count."""
+    entries, meta = table
+    i = _entry(table, h, key)
+    if entries[i, 1] >> COUNT_BITS == meta[WINDOW]:
+        entries[i, 1] += weight
+        return entries[i, 1] & COUNT_MASK
+    entries[i, 0] = key
+    entries[i, 1] = (meta[WINDOW] << COUNT_BITS) + weight
     meta[USED] += 1
     return weight
 
 
 @inner
-def table_full(table: Int64Array, meta: Int64Array) -> bool:
+def table_full(table: Table) -> Bool:
     """Whether the next new key may need a larger table."""
-    return bool(2 * (meta[USED] + 1) > table.shape[0])
+    return is_full(table.entries, table.meta[USED])
 
 
 @lean_kernel
-def table_next_window(table: Int64Array, meta: Int64Array) -> None:
+def table_next_window(table: Table) -> None:
     """Forget all counts."""
+    entries, meta = table
     meta[USED] = 0
     meta[WINDOW] += 1
     if meta[WINDOW] == WINDOWS:
-        for i in range(table.shape[0]):
-            table[i, 1] = 0
+        for i in range(entries.shape[0]):
+            entries[i, 1] = 0
         meta[WINDOW] = 1
 
 
 @lean_kernel
-def table_find_all(table: Int64Array, meta: Int64Array, keys: Int64Array, out: Int64Array) -> None:
+def table_find_all(table: Table, keys: Int64Array, out: Int64Array) -> None:
     """The count of each of `keys`, 0 for a key that is not there."""
-    mask = table.shape[0] - 1
-    window = meta[WINDOW]
     for j in range(keys.shape[0]):
-        i = (key_hash(keys[j]) >> 20) & mask
-        out[j] = 0
-        while table[i, 1] >> COUNT_BITS == window:
-            if table[i, 0] == keys[j]:
-                out[j] = table[i, 1] & COUNT_MASK
-                break
-            i = (i + 1) & mask
+        packed = table.entries[_entry(table, key_hash(keys[j]), keys[j]), 1]
+        out[j] = packed & COUNT_MASK if packed >> COUNT_BITS == table.meta[WINDOW] else 0
 
 
-def table_items(table: Int64Array, meta: Int64Array) -> tuple[Int64Array, Int64Array]:
+def table_items(table: Table) -> tuple[Int64Array, Int64Array]:
     """The keys of the current window and their counts, in no order."""
-    live = table[table[:, 1] >> COUNT_BITS == meta[WINDOW]]
+    live = table.entries[table.entries[:, 1] >> COUNT_BITS == table.meta[WINDOW]]
     return live[:, 0], live[:, 1] & COUNT_MASK
 
 
 @lean_kernel
-def _move(old: Int64Array, new: Int64Array, window: int) -> None:
-    mask = new.shape[0] - 1
+def _move(old: Int64Array, table: Table) -> None:
     for j in range(old.shape[0]):
-        if old[j, 1] >> COUNT_BITS == window:
-            i = (key_hash(old[j, 0]) >> 20) & mask
-            while new[i, 1] != 0:
-                i = (i + 1) & mask
-            new[i, 0], new[i, 1] = old[j, 0], old[j, 1]
+        if old[j, 1] >> COUNT_BITS == table.meta[WINDOW]:
+            i = _entry(table, key_hash(old[j, 0]), old[j, 0])
+            table.entries[i, 0], table.entries[i, 1] = old[j, 0], old[j, 1]
 
 
-def grown(table: Int64Array, meta: Int64Array) -> Int64Array:
+def grown(table: Table) -> Table:
     """The same counts in a table of twice the size."""
-    larger = new_table(2 * table.shape[0])
-    _move(table, larger, meta[WINDOW])
+    larger = Table(np.zeros((2 * len(table.entries), 2), dtype=np.int64), table.meta)
+    _move(table.entries, larger)
     return larger

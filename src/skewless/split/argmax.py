@@ -46,8 +46,7 @@ def tree_fill(tree: Int64Array, row: Int, arms: Int, value: Float) -> None:
     leaves = tree.shape[1] >> 1
     for arm in range(leaves):
         tree[row, leaves + arm] = _packed(value, arm) if arm < arms else 0
-    for node in range(leaves - 1, 0, -1):
-        tree[row, node] = max(tree[row, 2 * node], tree[row, 2 * node + 1])
+    settle(tree, row)
 
 
 @inner
@@ -65,8 +64,19 @@ def tree_best(tree: Int64Array, row: Int) -> Int:
 @inner
 def tree_set(tree: Int64Array, row: Int, arm: Int, value: Float) -> None:
     """Change the value of an arm."""
-    node = (tree.shape[1] >> 1) + arm
-    packed = _packed(value, arm)
+    climb(tree, row, (tree.shape[1] >> 1) + arm, _packed(value, arm))
+
+
+@inner
+def settle(tree: Int64Array, row: Int) -> None:
+    """Make every node above the leaves of `row` the larger of its two children."""
+    for node in range((tree.shape[1] >> 1) - 1, 0, -1):
+        tree[row, node] = max(tree[row, 2 * node], tree[row, 2 * node + 1])
+
+
+@inner
+def climb(tree: Int64Array, row: Int, node: Int, packed: Int) -> None:
+    """Change a leaf, and the nodes above it."""
     tree[row, node] = packed
     while node > 1:
         packed = max(packed, tree[row, node ^ 1])

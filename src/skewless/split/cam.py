@@ -9,9 +9,9 @@ import numpy as np
 from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.kernel import lean_kernel
-from skewless.split.candidates import FULL, LAST, SLIDE, CandidateSplitter, seen_in_window, seen_row
+from skewless.split.candidates import FULL, LAST, SLIDE, CandidateSplitter, SeenState, last_gone, seen_row
 from skewless.split.held import LOAD, WindowState, new_window, window_clear, window_slide
-from skewless.split.sliding import SEEN, slide_end
+from skewless.split.sliding import advance, slide_end
 from skewless.split.two_choices import candidate
 
 
@@ -48,7 +48,7 @@ class CAM(CandidateSplitter):
         return loads
 
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        return int(_route(self.window.loads, self._table, self._meta, keys, weights, out))
+        return int(_route(self.loads, self.seen, keys, weights, out))
 
     def _end_slide(self) -> None:
         super()._end_slide()
@@ -60,28 +60,24 @@ class CAM(CandidateSplitter):
 
 
 @lean_kernel
-def _route(
-    loads: Int64Array, table: Int64Array, meta: Int64Array, keys: Int64Array, weights: Int64Array, out: Int32Array
-) -> Int:
-    workers = loads.shape[1]
-    candidates = table.shape[1] - LAST
+def _route(loads: Int64Array, seen: SeenState, keys: Int64Array, weights: Int64Array, out: Int32Array) -> Int:
+    table, meta = seen
+    gone = last_gone(seen)
     step = np.int64(weights.shape[0] > 1)
     end = slide_end(meta, keys.shape[0])
     for i in range(end):
-        row = seen_row(table, meta, keys[i])
+        row = seen_row(seen, keys[i])
         if row == FULL:
-            end = i
-            break
+            return advance(meta, i)
         chosen, worker = np.int64(-1), np.int64(0)
-        for j in range(candidates):
-            other = candidate(keys[i], j, workers)
-            if seen_in_window(table, meta, row, j):
+        for j in range(table.shape[1] - LAST):
+            other = candidate(keys[i], j, loads.shape[0])
+            if table[row, LAST + j] > gone:
                 chosen, worker = np.int64(j), other
                 break
-            if chosen < 0 or loads[LOAD, other] < loads[LOAD, worker]:
+            if chosen < 0 or loads[other] < loads[worker]:
                 chosen, worker = np.int64(j), other
         table[row, LAST + chosen] = meta[SLIDE]
-        loads[LOAD, worker] += weights[i * step]
+        loads[worker] += weights[i * step]
         out[i] = worker
-    meta[SEEN] += end
-    return end
+    return advance(meta, end)

@@ -9,8 +9,9 @@ import numpy as np
 from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.kernel import lean_kernel
-from skewless.split.candidates import FULL, LAST, SLIDE, CandidateSplitter, count_expiring, seen_in_window, seen_row
-from skewless.split.sliding import SEEN, slide_end
+from skewless.sketch.open_addressing import KEY
+from skewless.split.candidates import FULL, LAST, SLIDE, SLIDES, CandidateSplitter, SeenState, last_gone, seen_row
+from skewless.split.sliding import advance, slide_end
 from skewless.split.two_choices import candidate
 
 
@@ -43,12 +44,10 @@ class CM(CandidateSplitter):
         self.cardinalities: Int64Array = np.zeros(workers, dtype=np.int64)
 
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        return int(_route(self.cardinalities, self._table, self._meta, keys, out))
+        return int(_route(self.cardinalities, self.seen, keys, out))
 
     def _end_slide(self) -> None:
-        expiring = np.zeros(self.workers, dtype=np.int64)
-        count_expiring(self._table, self._meta, self.workers, expiring)
-        self.cardinalities -= expiring
+        _expire(self.cardinalities, self.seen)
         super()._end_slide()
 
     def _begin_batch(self, seen: Counts) -> None:
@@ -57,23 +56,33 @@ class CM(CandidateSplitter):
 
 
 @lean_kernel
-def _route(cardinalities: Int64Array, table: Int64Array, meta: Int64Array, keys: Int64Array, out: Int32Array) -> Int:
-    workers = cardinalities.shape[0]
-    candidates = table.shape[1] - LAST
+def _route(cardinalities: Int64Array, seen: SeenState, keys: Int64Array, out: Int32Array) -> Int:
+    table, meta = seen
+    workers, gone = cardinalities.shape[0], last_gone(seen)
     end = slide_end(meta, keys.shape[0])
     for i in range(end):
-        row = seen_row(table, meta, keys[i])
+        row = seen_row(seen, keys[i])
         if row == FULL:
-            end = i
-            break
+            return advance(meta, i)
         chosen, worker = 0, candidate(keys[i], 0, workers)
-        for j in range(1, candidates):
+        for j in range(1, table.shape[1] - LAST):
             other = candidate(keys[i], j, workers)
             if cardinalities[other] < cardinalities[worker]:
                 chosen, worker = j, other
-        if not seen_in_window(table, meta, row, chosen):
+        if table[row, LAST + chosen] <= gone:
             cardinalities[worker] += 1
         table[row, LAST + chosen] = meta[SLIDE]
         out[i] = worker
-    meta[SEEN] += end
-    return end
+    return advance(meta, end)
+
+
+@lean_kernel
+def _expire(cardinalities: Int64Array, seen: SeenState) -> None:
+    """Take off the keys that a worker has only from the slide that leaves the window when the current one ends."""
+    table, leaving = seen.table, seen.meta[SLIDE] - seen.meta[SLIDES] + 1
+    if leaving < 1:
+        return
+    for row in range(table.shape[0]):
+        for j in range(table.shape[1] - LAST):
+            if table[row, LAST + j] == leaving:
+                cardinalities[candidate(table[row, KEY], j, cardinalities.shape[0])] -= 1

@@ -9,11 +9,10 @@ import numpy as np
 from skewless.core.arrays import FloatArray, Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.kernel import lean_kernel
-from skewless.sketch.switch import CountState
 from skewless.split.hot import COUNT, FULL, MISSING, THRESHOLD, UNTIL, HotState, hot_observe
 from skewless.split.hot_splitter import HotSplitter
 from skewless.split.least import least_add, least_loaded, least_reset, new_least
-from skewless.split.sliding import SEEN, slide_end
+from skewless.split.sliding import advance, slide_end
 from skewless.split.two_choices import candidate, less_loaded
 
 TOLERANCE = 1e-4  # the authors' epsilon: imbalance that `choices_needed` accepts
@@ -65,8 +64,7 @@ class DChoices(HotSplitter):
         return choices_needed(shares, self.workers)
 
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        hot, counts = self.hot.state, self.hot.counts.state
-        return int(_route(self.choices, self.loads, self._least, hot, counts, keys, weights, out))
+        return int(_route(self.choices, self.loads, self._least, self.hot.state, keys, weights, out))
 
     def _end_slide(self) -> None:
         rows = self.hot.state.rows
@@ -112,7 +110,6 @@ def _route(
     loads: Int64Array,
     least: Int64Array,
     hot: HotState,
-    counts: CountState,
     keys: Int64Array,
     weights: Int64Array,
     out: Int32Array,
@@ -123,10 +120,9 @@ def _route(
     end = slide_end(hot.meta, keys.shape[0])
     for i in range(end):
         key, weight = keys[i], weights[i * step]
-        row = hot_observe(hot, counts, key, weight)
+        row = hot_observe(hot, key, weight)
         if row == FULL:
-            end = i
-            break
+            return advance(hot.meta, i)
         if row == MISSING:
             worker = less_loaded(loads, candidate(key, 0, workers), candidate(key, 1, workers))
         elif choices >= workers:
@@ -138,5 +134,4 @@ def _route(
         loads[worker] += weight
         least_add(least, worker, weight)
         out[i] = worker
-    hot.meta[SEEN] += end
-    return end
+    return advance(hot.meta, end)

@@ -9,12 +9,11 @@ import numpy as np
 from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.kernel import lean_kernel
-from skewless.sketch.switch import CountState
 from skewless.split.held import HEAD, HOLDER, LOAD, TOTAL, WindowState, window_clear, window_fragment
 from skewless.split.hot import FULL, MISSING, HotState, hot_observe
 from skewless.split.hot_splitter import HeldSplitter
 from skewless.split.least import least_add, least_loaded, least_reset, new_least
-from skewless.split.sliding import SEEN, slide_end
+from skewless.split.sliding import advance, slide_end
 from skewless.split.two_choices import candidate
 
 
@@ -64,7 +63,7 @@ class DAGreedy(HeldSplitter):
         self._least = new_least(self.loads)
 
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        return int(_route(self._least, self.hot.state, self.hot.counts.state, self.window, keys, weights, out))
+        return int(_route(self._least, self.hot.state, self.window, keys, weights, out))
 
     def _end_slide(self) -> None:
         super()._end_slide()
@@ -78,13 +77,7 @@ class DAGreedy(HeldSplitter):
 
 @lean_kernel
 def _route(
-    least: Int64Array,
-    hot: HotState,
-    counts: CountState,
-    window: WindowState,
-    keys: Int64Array,
-    weights: Int64Array,
-    out: Int32Array,
+    least: Int64Array, hot: HotState, window: WindowState, keys: Int64Array, weights: Int64Array, out: Int32Array
 ) -> Int:
     """Route to the end of the slide, or until there may be no room for the next tuple."""
     loads = window.loads
@@ -93,10 +86,9 @@ def _route(
     end = slide_end(hot.meta, keys.shape[0])
     for i in range(end):
         key, weight = keys[i], weights[i * step]
-        row = hot_observe(hot, counts, key, weight)
+        row = hot_observe(hot, key, weight)
         if row == FULL:
-            end = i
-            break
+            return advance(hot.meta, i)
         if row == MISSING:
             worker = candidate(key, 0, workers)
         else:
@@ -114,5 +106,4 @@ def _route(
         window.meta[TOTAL] += weight
         least_add(least, worker, weight)
         out[i] = worker
-    hot.meta[SEEN] += end
-    return end
+    return advance(hot.meta, end)

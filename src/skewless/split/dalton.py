@@ -12,13 +12,12 @@ from skewless.core.errors import SkewlessError
 from skewless.core.kernel import inner, lean_kernel
 from skewless.core.policy import Policy
 from skewless.core.random_bits import below, draw, gap, gap_scale
-from skewless.sketch.switch import CountState
 from skewless.split.argmax import new_tree, tree_best, tree_fill, tree_get, tree_set, tree_values
 from skewless.split.base import QUANTA, check_share
 from skewless.split.held import HEAD, HOLDER, LOAD, TOTAL, WindowState, window_clear, window_fragment, window_slide
 from skewless.split.hot import COUNT, FULL, MISSING, RELEASED, RELEASED_ROW, THRESHOLD, HotState, hot_observe, hot_peak
 from skewless.split.hot_splitter import HeldSplitter, held_next_slide
-from skewless.split.sliding import LENGTH, SEEN, slide_end
+from skewless.split.sliding import LENGTH, SEEN, advance, slide_end
 from skewless.split.two_choices import candidate
 
 INITIAL = -2.0  # below any reward, so that a worker is tried again only where exploring has shown it to be better
@@ -27,19 +26,22 @@ SPARE, MORE = 4, 2  # a key may be split over SPARE times the workers that its s
 CRUMB = 0.02  # least load of a lane, as a share of a worker's fair load
 REHEARSALS = 60  # warm-up passes before the lanes are recorded
 
-# What `numbers` holds.
-GAP_SCALE, GAMMA, P1, P2, HOT_AT = range(5)
-# What `meta` holds.
-WORKERS, MAX_SPLIT, CHOICES, RANDOM_SEED, DRAWN, WAIT = range(6)
+# What `random` holds: the seed, the draws so far, and the hot tuples until the next exploration.
+RANDOM_SEED, DRAWN, WAIT = range(3)
 
 
 class Bandit(NamedTuple):
-    """The arrays of the learner, to be handed to kernels."""
+    """The learner, to be handed to kernels."""
 
     tree: Int64Array  # row x worker: Q, in a form that knows its maximum; workers are counted from the key's home
     home: Int64Array  # per row: the key's home; MISSING until the row is first used
-    numbers: FloatArray
-    meta: Int64Array
+    random: Int64Array
+    max_split: int
+    choices: int
+    gap_scale: float
+    gamma: float
+    p1: float
+    p2: float
 
 
 class Dalton(HeldSplitter):
@@ -116,37 +118,44 @@ class Dalton(HeldSplitter):
         for name, value in (("epsilon", epsilon), ("gamma", gamma), ("p1", p1), ("p2", p2)):
             check_share(name, value)
         rows = self.hot.capacity
-        meta = [workers, _limit(max_split, workers), choices, seed, 0, 0]
         self.bandit = Bandit(
             tree=new_tree(rows, workers),
             home=np.full(rows, MISSING, dtype=np.int64),
-            numbers=np.array([gap_scale(epsilon), gamma, p1, p2, hot_at]),
-            meta=np.array(meta, dtype=np.int64),
+            random=np.array([seed, 0, 0], dtype=np.int64),
+            max_split=_limit(max_split, workers),
+            choices=choices,
+            gap_scale=gap_scale(epsilon),
+            gamma=float(gamma),
+            p1=float(p1),
+            p2=float(p2),
         )
         self._tail: Int64Array = np.zeros(workers, dtype=np.int64)
 
     def plan(self, seen: Counts) -> Policy:
         """A policy for a micro-batch with counts like `seen`; only its hot keys have lanes."""
         fair = seen.total / self.workers
-        return super().plan(seen.heavier_than(self.hot.hot_at * fair, self.workers))
+        return super().plan(seen.heavier_than(self.hot.state.hot_at * fair, self.workers))
 
     def values(self, key: int) -> FloatArray:
         """The learned value of each worker for a hot key; empty for any other key."""
-        row = int(self.hot.rows(np.array([key], dtype=np.int64))[0])
+        row = self._row(key)
         if row == MISSING or self.bandit.home[row] == MISSING:
             return np.zeros(0)
         return np.roll(tree_values(self.bandit.tree, row, self.workers), int(self.bandit.home[row]))
 
     def fragments(self, key: int) -> int:
         """The number of workers that hold tuples of a hot key in the window; 0 for any other key."""
-        row = int(self.hot.rows(np.array([key], dtype=np.int64))[0])
+        row = self._row(key)
         return 0 if row == MISSING else int(self.window.fragments[row])
 
+    def _row(self, key: int) -> int:
+        return int(self.hot.rows(np.array([key], dtype=np.int64))[0])
+
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
-        return int(_route(self.bandit, self.hot.state, self.hot.counts.state, self.window, keys, weights, out))
+        return int(_route(self.bandit, self.hot.state, self.window, keys, weights, out))
 
     def _end_slide(self) -> None:
-        _next_slide(self.bandit, self.hot.state, self.hot.counts.state, self.window)
+        _next_slide(self.bandit, self.hot.state, self.window)
 
     def _begin_batch(self, seen: Counts) -> None:
         super()._begin_batch(seen)
@@ -175,10 +184,10 @@ class Dalton(HeldSplitter):
 
     def _make_room(self, needed: int = 1) -> None:
         super()._make_room(needed)
-        kept, rows = len(self.bandit.home), self.hot.capacity
-        if rows > kept:
-            tree, home = new_tree(rows, self.workers), np.full(rows, MISSING, dtype=np.int64)
-            tree[:kept], home[:kept] = self.bandit.tree, self.bandit.home
+        added = self.hot.capacity - len(self.bandit.home)
+        if added:
+            tree = np.pad(self.bandit.tree, ((0, added), (0, 0)))
+            home = np.pad(self.bandit.home, (0, added), constant_values=MISSING)
             self.bandit = self.bandit._replace(tree=tree, home=home)
 
 
@@ -194,32 +203,24 @@ def _limit(max_split: int | str | None, workers: int) -> int:
 
 @lean_kernel
 def _route(
-    bandit: Bandit,
-    hot: HotState,
-    counts: CountState,
-    window: WindowState,
-    keys: Int64Array,
-    weights: Int64Array,
-    out: Int32Array,
+    bandit: Bandit, hot: HotState, window: WindowState, keys: Int64Array, weights: Int64Array, out: Int32Array
 ) -> Int:
     """Route slide by slide until all is done or the next tuple may have no room; return how many were routed."""
-    if bandit.meta[DRAWN] == 0:  # the first exploration is drawn like any other
-        bandit.meta[WAIT] = gap(draw(bandit.meta[RANDOM_SEED], 0), bandit.numbers[GAP_SCALE])
-        bandit.meta[DRAWN] = 1
+    if bandit.random[DRAWN] == 0:  # the first exploration is drawn like any other
+        bandit.random[WAIT] = gap(_draw(bandit), bandit.gap_scale)
     done = 0
     while True:
         # The loop over tuples is a function of its own so that the compiler keeps the registers for it.
-        done = _route_slide(bandit, hot, counts, window, keys, weights, out, done)
+        done = _route_slide(bandit, hot, window, keys, weights, out, done)
         if done == keys.shape[0] or hot.meta[SEEN] != hot.meta[LENGTH]:
             return done
-        _next_slide(bandit, hot, counts, window)
+        _next_slide(bandit, hot, window)
 
 
 @lean_kernel
 def _route_slide(
     bandit: Bandit,
     hot: HotState,
-    counts: CountState,
     window: WindowState,
     keys: Int64Array,
     weights: Int64Array,
@@ -227,16 +228,14 @@ def _route_slide(
     start: Int,
 ) -> Int:
     """Algorithm 1 for each tuple from `start` to the end of the slide, or until there may be no room for the next."""
-    tree, home, numbers, meta = bandit
-    workers, head = meta[WORKERS], window.meta[HEAD]
-    gamma, p1, p2 = numbers[GAMMA], numbers[P1], numbers[P2]
+    tree, home, workers, head = bandit.tree, bandit.home, hot.workers, window.meta[HEAD]
     share = 1.0 / workers
-    total, wait = window.meta[TOTAL], meta[WAIT]
+    total, wait = window.meta[TOTAL], bandit.random[WAIT]
     step = np.int64(weights.shape[0] > 1)
     end = start + slide_end(hot.meta, keys.shape[0] - start)
     for i in range(start, end):
         key, weight = keys[i], weights[i * step]
-        row = hot_observe(hot, counts, key, weight)
+        row = hot_observe(hot, key, weight)
         if row == FULL:
             end = i
             break
@@ -247,12 +246,11 @@ def _route_slide(
             out[i] = worker
             continue
         if home[row] == MISSING:
-            _open_row(bandit, row, key)
+            _open_row(bandit, row, key, workers)
 
         if wait == 0:
             worker = _explore(bandit, hot, window, row)
-            wait = gap(draw(meta[RANDOM_SEED], meta[DRAWN]), numbers[GAP_SCALE])
-            meta[DRAWN] += 1
+            wait = gap(_draw(bandit), bandit.gap_scale)
         else:
             wait -= 1
             worker = home[row] + tree_best(tree, row)
@@ -266,11 +264,11 @@ def _route_slide(
         if arm < 0:
             arm += workers
         q = tree_get(tree, row, arm)
-        r = reward(p1, p2, float(load), total * share, window.fragments[row] * share)
-        tree_set(tree, row, arm, q + gamma * (r - q))
+        r = reward(bandit.p1, bandit.p2, float(load), total * share, window.fragments[row] * share)
+        tree_set(tree, row, arm, q + bandit.gamma * (r - q))
         out[i] = worker
-    window.meta[TOTAL], meta[WAIT] = total, wait
-    hot.meta[SEEN] += end - start
+    window.meta[TOTAL], bandit.random[WAIT] = total, wait
+    advance(hot.meta, end - start)
     return end
 
 
@@ -280,37 +278,43 @@ def reward(p1: Float, p2: Float, load: Float, average: Float, spread: Float) -> 
     return -(p1 * ((load - average) / max(load, average)) + p2 * spread)
 
 
+@inner
+def _draw(bandit: Bandit) -> Int:
+    """The next random bits."""
+    random = bandit.random
+    random[DRAWN] += 1
+    return draw(random[RANDOM_SEED], random[DRAWN] - 1)
+
+
 @lean_kernel
 def _explore(bandit: Bandit, hot: HotState, window: WindowState, row: Int) -> Int:
     """The least loaded of a few random workers; if the key is split far enough, only of those that hold it."""
-    meta, loads, fragments = bandit.meta, window.loads, window.fragments[row]
-    limit = meta[MAX_SPLIT]
+    loads, fragments = window.loads, window.fragments[row]
+    limit: Int = bandit.max_split
     if limit == BY_SHARE:
-        fair_loads = hot_peak(hot, row) * bandit.numbers[HOT_AT] / hot.meta[THRESHOLD]
+        fair_loads = hot_peak(hot, row) * hot.hot_at / hot.meta[THRESHOLD]
         limit = np.int64(np.ceil(SPARE * fair_loads)) + MORE
     least = np.int64(MISSING)
-    for _ in range(meta[CHOICES]):
-        drawn = draw(meta[RANDOM_SEED], meta[DRAWN])
-        meta[DRAWN] += 1
+    for _ in range(bandit.choices):
+        drawn = _draw(bandit)
         if fragments >= limit:
             worker = np.int64(window.held[row, HOLDER, below(drawn, fragments)])
         else:
-            worker = below(drawn, meta[WORKERS])
+            worker = below(drawn, hot.workers)
         if least == MISSING or loads[LOAD, worker] < loads[LOAD, least]:
             least = worker
     return least
 
 
 @lean_kernel
-def _open_row(bandit: Bandit, row: Int, key: Int) -> None:
-    workers = bandit.meta[WORKERS]
+def _open_row(bandit: Bandit, row: Int, key: Int, workers: Int) -> None:
     bandit.home[row] = candidate(key, 0, workers)
     tree_fill(bandit.tree, row, workers, INITIAL)
 
 
 @lean_kernel
-def _next_slide(bandit: Bandit, hot: HotState, counts: CountState, window: WindowState) -> None:
-    held_next_slide(hot, counts, window, bandit.numbers[HOT_AT])
+def _next_slide(bandit: Bandit, hot: HotState, window: WindowState) -> None:
+    held_next_slide(hot, window)
     _close_rows(bandit, hot)
 
 

@@ -52,13 +52,12 @@ def new_window(workers: int, slides: int, rows: int) -> WindowState:
 
 def with_rows(window: WindowState, rows: int) -> WindowState:
     """The same window with room for `rows` hot keys."""
-    kept = len(window.fragments)
-    slides, workers = len(window.bits), window.loads.shape[1]
-    new = new_window(workers, slides, rows)
-    new.bits[:, :kept] = window.bits
-    new.held[:kept] = window.held
-    new.fragments[:kept] = window.fragments
-    return window._replace(bits=new.bits, held=new.held, fragments=new.fragments)
+    added = rows - len(window.fragments)
+    return window._replace(
+        bits=np.pad(window.bits, ((0, 0), (0, added), (0, 0))),
+        held=np.pad(window.held, ((0, added), (0, 0), (0, 0))),
+        fragments=np.pad(window.fragments, (0, added)),
+    )
 
 
 @inner

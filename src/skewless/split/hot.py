@@ -16,6 +16,7 @@ from skewless.core.arrays import Float, Int, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.hashing import SEED, xxhash64_long
 from skewless.core.kernel import inner, lean_kernel
+from skewless.sketch.open_addressing import HELD, probe, put
 from skewless.sketch.switch import CountState, SwitchCounts, counts_add, counts_full, counts_next_window
 from skewless.split.sliding import LENGTH, SEEN
 
@@ -41,11 +42,14 @@ _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 
 
 class HotState(NamedTuple):
-    """The arrays of the hot keys, to be handed to kernels."""
+    """The hot keys and the statistics that find them, to be handed to kernels."""
 
-    slots: Int64Array  # hash-table entries: key, row + 1 (0: empty)
+    slots: Int64Array  # a hash table as in `open_addressing`, which holds row + 1 of each hot key
     rows: Int64Array  # a row for each hot key
     meta: Int64Array
+    counts: CountState
+    hot_at: float
+    workers: int
 
 
 class HotKeys:
@@ -74,35 +78,30 @@ class HotKeys:
             raise SkewlessError(f"slide is {window} tuples; give at least 1")
         if not hot_at > 0:
             raise SkewlessError(f"hot_at is {hot_at}; give a share of the fair load above 0, such as 1.0")
-        self.workers, self.hot_at = workers, hot_at
         # An estimate is wrong by at most a quarter of the count that makes a key hot.
         self.counts = SwitchCounts(epsilon=min(0.5, hot_at / workers / 4), delta=0.05, mode=statistics)
         meta = np.zeros(META, dtype=np.int64)
         meta[LENGTH] = window
         meta[THRESHOLD] = threshold(hot_at, window, workers)
-        self.state = HotState(np.zeros((0, 2), dtype=np.int64), np.zeros((0, COLUMNS), dtype=np.int64), meta)
+        none = np.zeros((0, COLUMNS), dtype=np.int64)
+        self.state = HotState(none, none, meta, self.counts.state, float(hot_at), int(workers))
         self._add_rows(64)
 
     def make_room(self, needed: int = 1) -> None:
         """Make sure that `needed` more keys can become hot, and that one more can be counted."""
-        if self.counts.full:
-            self.counts.grow()
+        self.counts.grow()
+        self.state = self.state._replace(counts=self.counts.state)
         while self.state.meta[FREE] < needed:
             self._add_rows(self.capacity)
 
-    def next_window(self, load: float) -> None:
-        """End a statistics window of this load."""
-        hot_next_window(self.state, self.hot_at, load, self.workers)
-        counts_next_window(self.counts.state)
-
     def _add_rows(self, added: int) -> None:
         old, meta = self.state.rows, self.state.meta
-        rows = np.zeros((len(old) + added, COLUMNS), dtype=np.int64)
-        rows[: len(old)] = old
+        rows = np.pad(old, ((0, added), (0, 0)))
         rows[len(old) :, UNTIL] = MISSING
         rows[meta[FREE] : meta[FREE] + added, FREE_ROW] = np.arange(len(rows) - 1, len(old) - 1, -1)
         meta[FREE] += added
-        self.state = HotState(np.zeros((2 << (len(rows) - 1).bit_length(), 2), dtype=np.int64), rows, meta)
+        slots = np.zeros((2 << (len(rows) - 1).bit_length(), 2), dtype=np.int64)
+        self.state = self.state._replace(slots=slots, rows=rows)
         if len(old):
             _reindex(self.state)
 
@@ -134,34 +133,27 @@ hot_threshold = inner(threshold)
 
 
 @inner
-def _slot(index: Int64Array, key: Int) -> Int:
-    """The first entry to try for `key` in the index; the hash is cheap, as most tuples of a skewed stream end here."""
-    return np.int64((np.uint64(key) * _GOLDEN) >> np.uint64(32)) & (index.shape[0] - 1)
+def _slot(hot: HotState, key: Int) -> Int:
+    """The slot of `key`, or a free one; the hash is cheap, as most tuples of a skewed stream end here."""
+    return probe(hot.slots, key, np.int64((np.uint64(key) * _GOLDEN) >> np.uint64(32)))
 
 
 @inner
 def hot_find(hot: HotState, key: Int) -> Int:
     """The row of `key`, or MISSING."""
-    index = hot.slots
-    mask = index.shape[0] - 1
-    i = _slot(index, key)
-    while index[i, 1] != 0:
-        if index[i, 0] == key:
-            return index[i, 1] - 1
-        i = (i + 1) & mask
-    return MISSING
+    return hot.slots[_slot(hot, key), HELD] - 1
 
 
 @inner
-def hot_observe(hot: HotState, counts: CountState, key: Int, weight: Int) -> Int:
+def hot_observe(hot: HotState, key: Int, weight: Int) -> Int:
     """Count a tuple of `key`, and return its row, MISSING while it is not hot, or FULL if there is no room."""
     row = hot_find(hot, key)
     if row != MISSING:
         hot.rows[row, COUNT] += weight
         return row
-    if hot.meta[FREE] == 0 or counts_full(counts):
+    if hot.meta[FREE] == 0 or counts_full(hot.counts):
         return FULL
-    count = counts_add(counts, xxhash64_long(key, SEED), key, weight)
+    count = counts_add(hot.counts, xxhash64_long(key, SEED), key, weight)
     return MISSING if count < hot.meta[THRESHOLD] else hot_promote(hot, key, count)
 
 
@@ -181,12 +173,12 @@ def hot_promote(hot: HotState, key: Int, count: Int) -> Int:
     rows[row, COUNT] = count
     rows[row, LAST_COUNT] = 0
     rows[row, UNTIL] = meta[WINDOW] + 1
-    _insert(hot.slots, key, row)
+    put(hot.slots, key, row + 1, _slot(hot, key))
     return row
 
 
 @lean_kernel
-def hot_next_window(hot: HotState, hot_at: Float, load: Int, workers: Int) -> None:
+def hot_next_window(hot: HotState, load: Int) -> None:
     """End a statistics window of this load: set the threshold from it and release the rows that were not hot again."""
     rows, meta = hot.rows, hot.meta
     ended = meta[WINDOW]
@@ -203,29 +195,21 @@ def hot_next_window(hot: HotState, hot_at: Float, load: Int, workers: Int) -> No
             meta[RELEASED] += 1
         rows[row, LAST_COUNT] = rows[row, COUNT]
         rows[row, COUNT] = 0
-    meta[THRESHOLD] = hot_threshold(hot_at, load, workers)
+    meta[THRESHOLD] = hot_threshold(hot.hot_at, load, hot.workers)
     meta[SEEN] = 0
     if meta[RELEASED] > 0:
         _reindex(hot)
-
-
-@inner
-def _insert(index: Int64Array, key: Int, row: Int) -> None:
-    mask = index.shape[0] - 1
-    i = _slot(index, key)
-    while index[i, 1] != 0:
-        i = (i + 1) & mask
-    index[i, 0] = key
-    index[i, 1] = row + 1
+    counts_next_window(hot.counts)
 
 
 @lean_kernel
 def _reindex(hot: HotState) -> None:
     for i in range(hot.slots.shape[0]):
-        hot.slots[i, 1] = 0
+        hot.slots[i, HELD] = 0
     for row in range(hot.rows.shape[0]):
         if hot.rows[row, UNTIL] != MISSING:
-            _insert(hot.slots, hot.rows[row, KEY], row)
+            key = hot.rows[row, KEY]
+            put(hot.slots, key, row + 1, _slot(hot, key))
 
 
 @lean_kernel

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from skewless.core.arrays import Float, Int64Array
+from skewless.core.arrays import Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import lean_kernel
-from skewless.sketch.switch import CountState, counts_next_window
 from skewless.split.held import LOAD, WindowState, new_window, window_release, window_slide, with_rows
 from skewless.split.hot import (
     LAST_COUNT,
@@ -57,11 +56,11 @@ class HotSplitter(SlidingSplitter):
         return self.hot.state.meta
 
     def _end_slide(self) -> None:
-        self.hot.next_window(self.slide)
+        hot_next_window(self.hot.state, self.slide)
 
     def _begin_batch(self, seen: Counts) -> None:
         """The last micro-batch was a statistics window; the frequent keys of this one are known beforehand."""
-        self.hot.next_window(seen.total)
+        hot_next_window(self.hot.state, seen.total)
         hot = seen.counts >= self.hot.state.meta[THRESHOLD]
         self._make_room(int(hot.sum()) + 1)
         _promote(self.hot.state, seen.keys[hot], seen.counts[hot])
@@ -87,7 +86,7 @@ class HeldSplitter(HotSplitter):
         return loads
 
     def _end_slide(self) -> None:
-        held_next_slide(self.hot.state, self.hot.counts.state, self.window, self.hot.hot_at)
+        held_next_slide(self.hot.state, self.window)
 
     def _make_room(self, needed: int = 1) -> None:
         super()._make_room(needed)
@@ -96,10 +95,9 @@ class HeldSplitter(HotSplitter):
 
 
 @lean_kernel
-def held_next_slide(hot: HotState, counts: CountState, window: WindowState, hot_at: Float) -> None:
+def held_next_slide(hot: HotState, window: WindowState) -> None:
     """End the current slide, which is full; the window forgets the keys that are no longer hot."""
-    hot_next_window(hot, hot_at, hot.meta[LENGTH], window.loads.shape[1])
-    counts_next_window(counts)
+    hot_next_window(hot, hot.meta[LENGTH])
     for j in range(hot.meta[RELEASED]):
         window_release(window, hot.rows[j, RELEASED_ROW])
     window_slide(window)

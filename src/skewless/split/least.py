@@ -1,7 +1,7 @@
 """The least loaded of all workers, kept up to date as loads change.
 
-It is a tournament tree, as in `argmax`: leaf `leaves + w` holds the load and the number of worker w in one integer, and
-every node above holds the smaller of its two children.
+It is a tree of `argmax` with one row, whose arms are the workers and whose values are their loads below zero, as whole
+numbers: the largest value is the least load.
 """
 
 from __future__ import annotations
@@ -10,15 +10,14 @@ import numpy as np
 
 from skewless.core.arrays import Int, Int64Array
 from skewless.core.kernel import inner, lean_kernel
+from skewless.split.argmax import ARM_BITS, ARM_MASK, climb, new_tree, settle, tree_best
 
-WORKER_BITS = 16
-WORKER_MASK = (1 << WORKER_BITS) - 1
-NOBODY = np.iinfo(np.int64).max
+NOBODY = np.iinfo(np.int64).min
 
 
 def new_least(loads: Int64Array) -> Int64Array:
     """A tree over these loads."""
-    tree = np.empty(2 * max(2, 1 << (len(loads) - 1).bit_length()), dtype=np.int64)
+    tree = new_tree(1, len(loads))
     least_reset(tree, loads)
     return tree
 
@@ -26,26 +25,21 @@ def new_least(loads: Int64Array) -> Int64Array:
 @lean_kernel
 def least_reset(tree: Int64Array, loads: Int64Array) -> None:
     """Set the tree to these loads."""
-    leaves = tree.shape[0] >> 1
+    leaves = tree.shape[1] >> 1
     for worker in range(leaves):
-        tree[leaves + worker] = (loads[worker] << WORKER_BITS) | worker if worker < loads.shape[0] else NOBODY
-    for node in range(leaves - 1, 0, -1):
-        tree[node] = min(tree[2 * node], tree[2 * node + 1])
+        packed = NOBODY if worker >= loads.shape[0] else (-loads[worker] << ARM_BITS) | (ARM_MASK - worker)
+        tree[0, leaves + worker] = packed
+    settle(tree, 0)
 
 
 @inner
 def least_loaded(tree: Int64Array) -> Int:
     """The worker with the least load; among equal loads, the one with the lowest number."""
-    return tree[1] & WORKER_MASK
+    return tree_best(tree, 0)
 
 
 @inner
 def least_add(tree: Int64Array, worker: Int, weight: Int) -> None:
     """Add to the load of a worker."""
-    node = (tree.shape[0] >> 1) + worker
-    packed = tree[node] + (weight << WORKER_BITS)
-    tree[node] = packed
-    while node > 1:
-        packed = min(packed, tree[node ^ 1])
-        node >>= 1
-        tree[node] = packed
+    leaf = (tree.shape[1] >> 1) + worker
+    climb(tree, 0, leaf, tree[0, leaf] - (weight << ARM_BITS))

@@ -56,16 +56,14 @@ class Prompt(Splitter):
         if buffer not in BUFFERS:
             raise SkewlessError(f"buffer is {buffer!r}; choose one of {', '.join(BUFFERS)}")
         self.slide = slide
-        self._counts = ExactCounts()
-        self._buffer = FrequencyBuffer(slide) if buffer == "tree" else None
-        self._arrived = 0  # tuples of the current batch
+        self._batch: FrequencyBuffer | ExactCounts = FrequencyBuffer(slide) if buffer == "tree" else ExactCounts()
         self._routed = 0
-        self._follow(Policy.of(workers), 0)
+        self._current = Policy.of(workers)
 
     @property
     def hot_keys(self) -> int:
         """The number of keys that the current plan splits."""
-        return self._split
+        return len(self._current.split)
 
     def plan(self, seen: Counts) -> Policy:
         """The block plan of a micro-batch with counts `seen`; every key in them has its blocks, whatever its count."""
@@ -88,30 +86,24 @@ class Prompt(Splitter):
     def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
         start = 0
         while start < len(keys):
-            if self._arrived == self.slide:
+            arrived = self._routed % self.slide  # tuples of the current batch
+            if arrived == 0 and self._routed > 0:
                 self._end_batch()
-            end = min(len(keys), start + self.slide - self._arrived)
+            end = min(len(keys), start + self.slide - arrived)
             part = keys[start:end]
             out[start:end] = self._current.route(part, self._routed)
-            # An empty buffer is false: `or` would ignore it.
-            (self._counts if self._buffer is None else self._buffer).add(part)
-            self._arrived += end - start
+            self._batch.add(part)
             self._routed += end - start
             start = end
 
     def _end_batch(self) -> None:
-        if self._buffer is None:
-            ordered, counts = self._counts.heavy(0.0)
-            self._counts.reset()
-        else:
-            batch = self._buffer.finish()
+        if isinstance(self._batch, FrequencyBuffer):
+            batch = self._batch.finish()
             ordered, counts = batch.keys, batch.counts
-        plan = partition(ordered, counts, self.workers)
-        self._follow(self._policy_of(plan), int(plan.split.sum()))
-        self._arrived = 0
-
-    def _follow(self, policy: Policy, split: int) -> None:
-        self._current, self._split = policy, split
+        else:
+            ordered, counts = self._batch.heavy(0.0)
+            self._batch.reset()
+        self._current = self._policy_of(partition(ordered, counts, self.workers))
 
     def _policy_of(self, plan: BlockPlan) -> Policy:
         self.version += 1

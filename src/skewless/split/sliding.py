@@ -60,3 +60,10 @@ class SlidingSplitter(Splitter):
 def slide_end(meta: Int64Array, tuples: Int) -> Int:
     """How many of the next tuples belong to the current slide."""
     return tuples if meta[LENGTH] == NEVER else min(tuples, meta[LENGTH] - meta[SEEN])
+
+
+@inner
+def advance(meta: Int64Array, tuples: Int) -> Int:
+    """Count these tuples of the current slide as routed, and return their number."""
+    meta[SEEN] += tuples
+    return tuples
