@@ -27,7 +27,7 @@ help:  ## list the targets
 
 test: java lint | compiling  ## lint, then all tests and doctests; installs into .venv what is missing
 	@echo "New examples are explored from seed $(SEED); make test SEED=$(SEED) goes through the same ones."
-	.venv/bin/python -m pytest -n 2 --dist loadfile --durations 15 --hypothesis-seed=$(SEED)
+	.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 15 --hypothesis-seed=$(SEED)
 
 fast: $(ready) | compiling  ## the tests that need no Spark
 	.venv/bin/python -m pytest -n 2 --dist worksteal -m 'not spark' --hypothesis-seed=$(SEED)

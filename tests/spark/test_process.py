@@ -115,7 +115,7 @@ def test_slots_and_keys_that_move_all_the_time_change_no_row(spark: SparkSession
     hot = xxhash64(["hot", "hot", "a"], np.array([0, 1, 0], np.int32)).tolist()
 
     def move(batch: int, watching: Watch) -> None:
-        watching.wait(batch)
+        assert watching.wait(batch)
         if batch and not watching.moving:
             workers = int(chance.integers(1, 3))
             own = {key: int(chance.integers(workers)) for key in hot[: int(chance.integers(4))]}
@@ -139,12 +139,12 @@ def test_a_skewed_stream_becomes_balanced_by_itself(spark: SparkSession, tmp_pat
     seen: list[float | None] = []
 
     def look(batch: int, watching: Watch) -> None:
-        watching.wait(batch)
+        assert watching.wait(batch)
         seen.append(watching.imbalance)
 
     given, watching = processed(result, tmp_path, look)
     assert given == expected(batches)
-    watching.wait(5)
+    assert watching.wait(5)
     assert seen[1] == 2.0  # two workers, one has it all
     assert watching.imbalance is not None
     assert watching.imbalance < 1.3
@@ -159,7 +159,7 @@ def test_workers_come_and_go_while_the_query_runs(spark: SparkSession, tmp_path:
     loads = []
 
     def scale(batch: int, watching: Watch) -> None:
-        watching.wait(batch)
+        assert watching.wait(batch)
         loads.append(watching.loads)
         if batch == 1:
             moves = watching.rebalance(2, dry_run=True)
@@ -202,7 +202,7 @@ def test_a_hand_over_that_is_gone_stops_the_query(spark: SparkSession, tmp_path:
 
     write(tmp_path / "in", some_rows(1, 50))
     _, watching = processed(query(), tmp_path)
-    watching.wait(1)
+    assert watching.wait(1)
     placing = placing_of(watching)
     # As if it had been announced, and what the workers left for each other were lost.
     moved = Placement.of(2, [1 - int(worker) for worker in placing.placement.tail], version=1)
@@ -227,7 +227,7 @@ def test_a_second_query_on_a_folder_is_refused_by_name(spark: SparkSession, tmp_
     stream = sk.keyed(read_files(spark, tmp_path / "in"), "user id", "region")
     result = stream.process(Running(), RESULT, folder=str(tmp_path / "folder"), slots=SLOTS)
     _, watching = processed(result, tmp_path / "first")
-    watching.wait(1)
+    assert watching.wait(1)
     with pytest.raises(StreamingQueryException, match=rf"belongs to query {watching.query.id}, and this is query"):
         processed(result, tmp_path / "second")
 
@@ -238,7 +238,7 @@ def test_a_control_file_that_is_gone_stops_the_query_and_loses_no_row(spark: Spa
     stream = sk.keyed(read_files(spark, tmp_path / "in"), "user id", "region")
     result = stream.process(Running(), RESULT, folder=str(tmp_path / "folder"), order="ts", slots=SLOTS)
     _, watching = processed(result, tmp_path)
-    watching.wait(1)
+    assert watching.wait(1)
     control = tmp_path / "folder" / "control.json"
     kept = control.read_bytes()
     write(tmp_path / "in", batches)

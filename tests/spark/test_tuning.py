@@ -48,7 +48,7 @@ def test_a_query_whose_batches_change_gives_the_same_windows(spark: SparkSession
     source, sizes = stream_of(spark, tmp_path / "in", tables()), [5, 2]
 
     def change(batch: int, watching: Watch) -> None:
-        watching.wait(batch)
+        assert watching.wait(batch)
         if batch >= 2 and sizes and not watching.moving:
             tuning_of(watching).change(sizes.pop(0))
 

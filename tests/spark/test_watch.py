@@ -51,8 +51,8 @@ def tables(first: int = 0, count: int = FILES) -> list[pa.Table]:
     return given
 
 
-def waits(batch: int, watching: Watch) -> None:
-    watching.wait(batch)
+def waits(before: int, watching: Watch) -> None:
+    assert watching.wait(before)
 
 
 def counted(given: dict[int, list[tuple[Any, ...]]]) -> Counter[Any]:

@@ -19,7 +19,7 @@ from skewless.api.watch import Watch
 
 Rows = dict[int, list[tuple[Any, ...]]]
 After = Callable[[int, Watch], None]
-"""Called in every micro-batch with its number and the handle on the query."""
+"""Called in every micro-batch with the number of those before it in this run, and the handle on the query."""
 
 
 def write_files(folder: Path, tables: Sequence[pa.Table], first: int = 0) -> None:
@@ -67,7 +67,7 @@ def run(result: DataFrame, checkpoint: Path, after: After | None = None, mode: s
     def keep(df: DataFrame, batch: int, watching: Watch) -> None:
         given[batch] = [tuple(row) for row in df.collect()]
         if after is not None:
-            after(batch, watching)
+            after(len(given) - 1, watching)
 
     query = start(result, checkpoint, keep, mode)
     query.awaitTermination()

@@ -41,17 +41,16 @@ class PolicyFile(Folder):
 
     def put(self, policy: Policy) -> None:
         """Make this the policy of every micro-batch that starts from now on."""
-        # Padded with spaces, as each empty line would be a record to parse.
-        self.write(self.name, self._lines(policy).ljust(self.length))
+        self.write(self.name, self._text(policy).ljust(self.length))
 
-    def _lines(self, policy: Policy) -> bytes:
-        """A JSON line for each key, with fewer lanes a key, and at last fewer keys, where they would not fit."""
+    def _text(self, policy: Policy) -> bytes:
+        """A JSON object of all keys, with fewer lanes a key, and at last fewer keys, where they would not fit."""
         parts = np.split(policy.lanes, policy.offsets[1:-1]) if len(policy) else []
         rows = [(int(key), lanes.tolist()) for key, lanes in zip(policy.keys, parts, strict=True)]
         head = {"format": FORMAT, "stream": self.stream, "version": policy.version}
         while True:
-            lines = [head, *({"key": key, "lanes": lanes, "version": policy.version} for key, lanes in rows)]
-            text = "".join(json.dumps(line, separators=(",", ":")) + "\n" for line in lines).encode()
+            keys = [{"key": key, "lanes": lanes} for key, lanes in rows]
+            text = json.dumps({**head, "keys": keys}, separators=(",", ":")).encode()
             if len(text) <= self.length:
                 return text
             if max(len(lanes) for _, lanes in rows) > 1:

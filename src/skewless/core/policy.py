@@ -13,6 +13,7 @@ from skewless.core.errors import SkewlessError
 from skewless.core.hashing import SEED, pmod, xxhash64_long
 from skewless.core.home import homes
 from skewless.core.kernel import lean_kernel
+from skewless.core.key_index import index_of, place_of
 from skewless.core.random_bits import below, draw
 
 MOST_LANES = 1024  # lanes of one key; more are scaled down to this many
@@ -140,9 +141,7 @@ class Policy:
 
     @functools.cached_property
     def _index(self) -> Int64Array:
-        index = np.zeros((2 << len(self.keys).bit_length(), 2), dtype=np.int64)
-        _fill_index(index, self.keys)
-        return index
+        return index_of(self.keys)
 
     def __eq__(self, other: object) -> bool:
         """Whether both route in the same way under the same version."""
@@ -191,17 +190,6 @@ def _whole_proportions(weights: Int64Array, starts: Int64Array, length: int) -> 
 
 
 @lean_kernel
-def _fill_index(index: Int64Array, keys: Int64Array) -> None:
-    mask = index.shape[0] - 1
-    for i in range(keys.shape[0]):
-        slot = (xxhash64_long(keys[i], SEED) >> 40) & mask
-        while index[slot, 1] != 0:
-            slot = (slot + 1) & mask
-        index[slot, 0] = keys[i]
-        index[slot, 1] = i + 1
-
-
-@lean_kernel
 def _route(
     index: Int64Array,
     offsets: Int64Array,
@@ -212,15 +200,12 @@ def _route(
     start: Int,
     out: Int32Array,
 ) -> None:
-    mask = index.shape[0] - 1
     for i in range(keys.shape[0]):
         h = xxhash64_long(keys[i], SEED)
-        slot = (h >> 40) & mask
-        while index[slot, 1] != 0 and index[slot, 0] != keys[i]:
-            slot = (slot + 1) & mask
-        if index[slot, 1] != 0:
-            first = offsets[index[slot, 1] - 1]
-            out[i] = lanes[first + below(draw(SEED, start + i), offsets[index[slot, 1]] - first)]
+        place = place_of(index, keys[i], h)
+        if place >= 0:
+            first = offsets[place]
+            out[i] = lanes[first + below(draw(SEED, start + i), offsets[place + 1] - first)]
         elif shuffle:
             out[i] = below(draw(SEED, start + i), workers)
         else:

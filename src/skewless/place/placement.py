@@ -13,6 +13,7 @@ from skewless.core.arrays import Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.hashing import SEED, pmod, xxhash64_long
 from skewless.core.kernel import lean_kernel
+from skewless.core.key_index import index_of, place_of
 
 FORMAT = 1  # version of the JSON format
 _FIELDS = ("format", "version", "workers", "tail", "keys", "own")
@@ -181,9 +182,7 @@ class Placement:
 
     @functools.cached_property
     def _index(self) -> Int64Array:
-        index = np.zeros((2 << len(self.keys).bit_length(), 2), dtype=np.int64)
-        _fill_index(index, self.keys)
-        return index
+        return index_of(self.keys)
 
     @property
     def _identity(self) -> tuple[object, ...]:
@@ -265,21 +264,7 @@ def _whole_list(name: str, values: object, limits: np.iinfo[Any]) -> Any:
 
 
 @lean_kernel
-def _fill_index(index: Int64Array, keys: Int64Array) -> None:
-    mask = index.shape[0] - 1
-    for i in range(keys.shape[0]):
-        at = (xxhash64_long(keys[i], SEED) >> 40) & mask
-        while index[at, 1] != 0:
-            at = (at + 1) & mask
-        index[at, 0] = keys[i]
-        index[at, 1] = i + 1
-
-
-@lean_kernel
 def _find_slots(index: Int64Array, tail_slots: int, hashes: Int64Array, out: Int64Array) -> None:
-    mask = index.shape[0] - 1
     for i in range(hashes.shape[0]):
-        at = (xxhash64_long(hashes[i], SEED) >> 40) & mask
-        while index[at, 1] != 0 and index[at, 0] != hashes[i]:
-            at = (at + 1) & mask
-        out[i] = tail_slots + index[at, 1] - 1 if index[at, 1] != 0 else pmod(hashes[i], tail_slots)
+        place = place_of(index, hashes[i], xxhash64_long(hashes[i], SEED))
+        out[i] = tail_slots + place if place >= 0 else pmod(hashes[i], tail_slots)

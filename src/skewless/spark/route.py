@@ -58,7 +58,7 @@ def with_worker(df: DataFrame, policy: DataFrame, workers: int, *, shuffle: bool
 
     The home is that of `skewless.core.home`: `pmod(xxhash64(key), workers)`.
     """
-    lanes = policy.where("key is not null").select(F.col("key").alias(POLICY_KEY), F.col("lanes").alias(LANES))
+    lanes = policy.select(F.col("key").alias(POLICY_KEY), F.col("lanes").alias(LANES))
     joined = df.join(F.broadcast(lanes), F.col(KEY) == F.col(POLICY_KEY), "left")
     lane = F.get(F.col(LANES), (F.rand(SEED) * F.size(LANES)).cast("int"))
     worker = F.when(F.col(LANES).isNull(), _elsewhere(workers, shuffle)).otherwise(lane)

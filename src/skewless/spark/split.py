@@ -7,9 +7,9 @@ import functools
 import shutil
 import tempfile
 
-import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 from skewless.control.folder import uri_of
 from skewless.control.loop import Chosen
@@ -23,7 +23,7 @@ from skewless.spark.route import with_planned_worker, with_worker
 from skewless.split import Prompt, Shuffle, Splitter
 
 FOLDER = "spark.skewless.folder"
-SCHEMA = "key long, lanes array<int>, version long"
+FIELDS = "version long, keys array<struct<key: long, lanes: array<int>>>"
 
 
 def learning(
@@ -47,7 +47,7 @@ def learning(
     spark = rows.sparkSession
     file = PolicyFile(uri_of(folder or session_folder(spark)), stream)
     register(spark, stream, Routing(name, splitter, file, chosen))
-    policy = spark.read.schema(SCHEMA).json(file.path)
+    policy = policy_in(spark, file)
     observed = with_keys_observed(rows, stream, splitter.workers)
     return with_worker(observed, policy, splitter.workers, shuffle=isinstance(splitter, Shuffle))
 
@@ -64,11 +64,25 @@ def planned(rows: DataFrame, splitter: Splitter) -> tuple[DataFrame, Policy]:
     return done, policy
 
 
+def policy_in(spark: SparkSession, file: PolicyFile) -> DataFrame:
+    """The policy that the file holds when the DataFrame is run: a row of key and lanes for each hot key.
+
+    A file that is there but holds no policy fails the query, in words. As one text the file is one row, so that this
+    costs no step more than reading it does.
+    """
+    text = spark.read.option("wholetext", True).text(file.path)
+    policy = text.select(F.from_json("value", FIELDS).alias("policy"))
+    gone = F.raise_error(
+        F.lit(f"the policy at {file.shown(file.name)} is damaged; start the query again to have a new one")
+    )
+    keys = F.when(F.col("policy.version").isNotNull(), F.col("policy.keys")).otherwise(gone)
+    return policy.select(F.inline(keys))
+
+
 def policy_frame(spark: SparkSession, policy: Policy) -> DataFrame:
     """A policy as a DataFrame whose rows are part of the plan."""
     lanes = pa.ListArray.from_arrays(pa.array(policy.offsets, pa.int32()), pa.array(policy.lanes, pa.int32()))
-    versions = pa.array(np.full(len(policy), policy.version, dtype=np.int64))
-    return spark.createDataFrame(pa.table({"key": pa.array(policy.keys), "lanes": lanes, "version": versions}), SCHEMA)
+    return spark.createDataFrame(pa.table({"key": pa.array(policy.keys), "lanes": lanes}), "key long, lanes array<int>")
 
 
 def session_folder(spark: SparkSession) -> str:
