@@ -17,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -27,9 +28,12 @@ from skewless.control.placements import Placements
 from skewless.control.placing import Placing
 from skewless.control.version import CONTROL, Version
 from skewless.core.errors import SkewlessError
+from skewless.core.turn import Turn
+from skewless.operators.process.pack import Pack
+from skewless.operators.send import Sender
 from skewless.place import Even, Placement, Rule
 from support.campaign import TIMES
-from support.cluster import KEYS, TAIL, WORKERS, Cluster, In, Reference, placements
+from support.cluster import KEYS, SCHEMA, TAIL, WORKERS, Cluster, In, Reference, placements, table
 
 CHOSEN = Chosen("even", "as the test asks")
 NEVER = Rule(alpha=float("inf"))  # only what the test announces
@@ -74,6 +78,7 @@ class World:
 
     def __post_init__(self) -> None:
         self.reference, self.force = Reference(None), 0
+        self.known: list[Placing] = []  # those that were built last, with handles that somebody may still have
         self.stores: list[dict[str, bytes]] = [{} for _worker in range(WORKERS)]
         self.built = self.loop = self.build()
         self.start()
@@ -91,19 +96,21 @@ class World:
         self.built = Placing(
             "stream", Even(slots=TAIL), Placements.at(str(self.folder)), 2, WORKERS, NEVER, self.retain, CHOSEN
         )
+        self.known = [*self.known[-3:], self.built]
         return self.built
 
     def start(self) -> None:
         """A run of the DataFrame that was built last: all loops that there are hear that a query starts."""
         self.runs += 1
-        for loop in {id(each): each for each in (self.loop, self.built)}.values():
+        for loop in self.known:
             loop.start(self.query, self.run)
         self.loop = self.built
 
     def stop(self) -> None:
         """The run ends in peace: the driver hears of all that was done."""
         self.hear(len(self.events))
-        self.loop.end(self.run)
+        for loop in self.known:
+            loop.end(self.run, self.query, healthy=True)
 
     def restart(self) -> None:
         """The query is stopped and started again."""
@@ -113,6 +120,7 @@ class World:
     def crash(self) -> None:
         """The application dies, with what the driver had not heard yet, and is started again."""
         self.events.clear()
+        self.known = []
         versions._once.cache_clear()
         self.loop = self.build()
         self.start()
@@ -151,14 +159,25 @@ class World:
             self.loop.hear(self.events.popleft())
         assert not self.loop._failed
 
-    def announce(self, placement: Placement) -> None:
+    def announce(self, placement: Placement, loop: Placing | None = None) -> None:
         """Somebody has a placement announced; refused while another is on its way, or nothing was heard."""
         with suppress(SkewlessError):
-            self.loop.announce(placement)
+            (loop or self.loop).announce(placement)
+
+    def announce_by_an_old_handle(self, placement: Placement) -> None:
+        self.announce(placement, self.known[0])
 
     def withdraw(self) -> None:
+        """By any handle, such as that of a run that is over."""
         with suppress(SkewlessError):
-            self.loop.withdraw()
+            self.known[0].withdraw()
+
+    def blank(self) -> None:
+        """The control is gone when a micro-batch begins: it is refused, and none of its rows is lost."""
+        rows: list[In] = [(*key, 1, 1) for key in KEYS]
+        without = table(rows, Version(0)).set_column(1, "control", pa.nulls(len(rows), pa.int64()))
+        with pytest.raises(SkewlessError, match="the control file of the stream's folder is empty or gone"):
+            list(Pack(self.loop.folder, SCHEMA).send([without], Sender(range(WORKERS), 0), Turn(0, self.batch)))
 
     def keep(self) -> None:
         """The query is stopped, and folder and checkpoint are copied."""
@@ -214,6 +233,10 @@ steps: dict[str, st.SearchStrategy[Step]] = {
         lambda some: lambda world: world.micro_batch(some[0], some[1])
     ),
     "hear": st.integers(1, 5).map(lambda count: lambda world: world.hear(count)),
+    "announce by an old handle": placements().map(
+        lambda placement: lambda world: world.announce_by_an_old_handle(placement)
+    ),
+    "blank": st.just(World.blank),
     "announce": placements().map(lambda placement: lambda world: world.announce(placement)),
     "withdraw": st.just(World.withdraw),
     "build": st.just(World.build),
@@ -253,6 +276,7 @@ def test_a_long_stream_goes_on_whatever_lags_crashes_or_is_restored(tmp_path: Pa
         (7, lambda: world.hear(chance.randint(1, 4))),
         (6, lambda: world.announce(placement())),
         (1, world.withdraw),
+        (2, lambda: world.announce_by_an_old_handle(placement())),
         (1, world.build),
         (1, world.restart),
         (1, world.keep),
@@ -300,6 +324,40 @@ def test_a_loop_that_was_built_while_another_announced_goes_on_from_there(tmp_pa
     assert world.control() == world.loop.version == Version(1)
 
 
+def test_what_an_old_handle_does_starts_from_what_is_in_force(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    old = world.loop
+    world.stop()
+    world.build()
+    world.start()
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    world.announce(Placement.of(2, tail=[1, 0, 1, 0, 1]))
+    for _batch in range(2):
+        world.micro_batch([0, 1, 2])
+        world.hear()
+    assert world.control() == Version(1)
+    with pytest.raises(SkewlessError, match="nothing is announced, so there is nothing to withdraw"):
+        old.withdraw()
+    old.announce(Placement.of(2, tail=[0, 1, 0, 1, 0]))
+    assert world.control() == Version(1, announced=2)
+    world.settles()
+
+
+def test_runs_without_data_do_not_count_against_an_announcement(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    world.announce(Placement.of(2, tail=[1, 0, 1, 0, 1]))
+    for _run in range(4):
+        world.restart()
+    assert world.control() == Version(0, announced=1)
+    world.settles()
+    assert not world.loop.paused
+
+
 def test_an_announcement_that_cannot_be_carried_out_is_withdrawn_at_the_second_start(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -317,9 +375,29 @@ def test_an_announcement_that_cannot_be_carried_out_is_withdrawn_at_the_second_s
     assert world.control() == Version(0)
     assert "version 1 was announced and never came into force, so it is withdrawn" in caplog.text
     world.micro_batch([0, 1, 2])
+    world.hear()
+    assert world.loop.paused  # it would be announced again, and fail again
     world.full = False
     world.settles()
     assert world.control() == Version(2)  # its number is not used again
+    world.restart()
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    assert not world.loop.paused
+
+
+def test_a_loop_that_was_built_again_is_the_one_that_is_paused(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    world.announce(Placement.of(2, tail=[1, 0, 1, 0, 1]))
+    for _start in range(2):  # each after a failure, with the stream built anew in the same application
+        world.build()
+        world.start()
+    assert world.control() == Version(0)
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    assert world.loop.paused
 
 
 def test_an_announcement_can_be_withdrawn_though_the_query_has_failed(tmp_path: Path) -> None:

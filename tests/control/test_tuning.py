@@ -13,7 +13,7 @@ from skewless.control.tuning import Tuning
 from skewless.control.version import Version
 from skewless.core.errors import SkewlessError
 from skewless.core.turn import Turn
-from skewless.core.windows import Windows
+from skewless.core.windows import BEFORE_ALL, Windows
 
 CHOSEN = Chosen("batches of windows", "as the test asks")
 
@@ -42,6 +42,24 @@ def test_an_announcement_does_not_outlive_the_driver(tmp_path: Path) -> None:
     again.hear(seen(1, Version(0), reached=7, rows=10))
     again.change(4)
     assert again.folder.read_control() == (Version(0, announced=2), "q")  # not a number that was used before
+
+
+def test_what_a_micro_batch_took_is_there_though_later_ones_are_done(tmp_path: Path) -> None:
+    folder = loop(tmp_path, Windows(10, 5)).folder
+    for batch in range(3):
+        for worker in range(2):
+            folder.write_work(Turn(worker, batch, "q"), Work(batch, 1, 10 * batch + worker, 0.5))
+    assert sorted(work.rows for work in folder.take_work(1)) == [10, 11]
+    assert sorted(work.rows for work in folder.take_work(2)) == [20, 21]
+    assert folder.take_work(0) == []  # what was passed is deleted
+
+
+def test_loads_are_those_of_the_workers_and_not_of_all_partitions(tmp_path: Path) -> None:
+    tuning = loop(tmp_path, Windows(10, 5))
+    tuning.hear(Observed("q", "run", 0, control=Version(0).code, notes=((7, 40, 20, 20, 0, 0), (6, 0, 0, 0, 0, 0))))
+    assert (tuning.loads, tuning.imbalance) == ({0: 20, 1: 20}, 1.0)
+    tuning.hear(Observed("q", "run", 1, control=Version(0).code, notes=((BEFORE_ALL, 3, 0, 0, 0, 0),)))
+    assert (tuning.loads, tuning.imbalance) == ({0: 0, 1: 0}, None)  # no row had a time
 
 
 def test_another_shape_is_refused(tmp_path: Path) -> None:

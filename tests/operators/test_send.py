@@ -296,3 +296,15 @@ def test_keys_that_several_tasks_have_go_to_one_worker() -> None:
                     owners_of_key.setdefault(key, set()).add(line["owner"])
     assert set(owners_of_key) == {1, 2, 3, 4, 5, 6, 7}
     assert all(len(owners) == 1 for owners in owners_of_key.values())
+
+
+def test_keys_in_one_task_only_are_dealt_by_size_and_not_by_hash() -> None:
+    keys = [len(OWNERS) * i for i in range(1, 9)]  # by hash all of them are worker 0's
+    sent = {}
+    for apart in (None, ()):
+        lines = lines_of(
+            Combine(LAYOUT, ((),), apart).send([timed([(key, 3) for key in keys], None)], Sender(OWNERS, 0), Turn(0))
+        )
+        sent[apart] = {line["owner"] for line in lines if line["rows"] is not None}
+    assert len(sent[None]) == 1
+    assert sent[()] == set(OWNERS)

@@ -9,6 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from skewless.spark.session import FILE_SYSTEM, MANAGER, configure
+from support.streams import QUICK
 
 HERE = Path(__file__).parent
 
@@ -28,6 +29,7 @@ def spark() -> Iterator[SparkSession]:
         .master("local[2]")
         .appName("skewless-tests")
         .config(MANAGER, FILE_SYSTEM)
+        .config("spark.driver.extraJavaOptions", QUICK)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")

@@ -9,6 +9,7 @@ import warnings
 from collections import Counter
 from datetime import datetime, timezone
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pandas as pd
@@ -20,10 +21,14 @@ import skewless as sk
 from skewless.aggregate import Measure
 from skewless.api.watch import Watch
 from skewless.control.folder import uri_of
+from skewless.control.placing import Placing
 from skewless.control.policy_file import PolicyFile
+from skewless.core.counts import Counts
 from skewless.core.hashing import xxhash64
 from skewless.core.home import homes
 from skewless.core.policy import Policy
+from skewless.operators.panes.combine import Combine
+from skewless.spark.listen import _streams
 from skewless.spark.session import ARROW_BYTES, ARROW_ROWS, MANAGER, PROVIDER, ROCKSDB, prepare
 from skewless.spark.split import policy_in
 from skewless.split import Dalton
@@ -65,6 +70,15 @@ def files(tmp_path: Path) -> Path:
 def streaming(spark: SparkSession, files: Path) -> DataFrame:
     reader = spark.readStream.schema("`user id` string, value long").option("maxFilesPerTrigger", 1)
     return reader.parquet(str(files))
+
+
+class Nothing(sk.Processor):
+    """Keeps and gives nothing."""
+
+    state = "n long"
+
+    def process(self, key: tuple[Any, ...], rows: sk.Rows, state: sk.State) -> list[Any]:
+        return []
 
 
 def test_a_skewed_batch_becomes_balanced_and_loses_nothing(batch: DataFrame) -> None:
@@ -176,7 +190,7 @@ def test_the_policy_file_keeps_its_length_and_is_read_anew(spark: SparkSession, 
         "version": 2,
     }
     path.write_text(" " * 4096)
-    with pytest.raises(Exception, match=r"the policy at .* is damaged; start the query again to have a new one"):
+    with pytest.raises(Exception, match=r"the policy at .* is damaged; call agg"):
         frame.collect()
 
 
@@ -268,6 +282,30 @@ def test_auto_chooses_and_says_why(spark: SparkSession, files: Path) -> None:
     )
     heavy = words("1 second", sk.quantile("value", 0.5))
     assert heavy.startswith("clicks: dalton over 2 workers, because n costs more for a row than moving it, learning")
+
+
+def test_a_placer_that_remembers_is_every_calls_own(spark: SparkSession, files: Path, tmp_path: Path) -> None:
+    given = sk.place.AutoFlow(factor=0.3, window_length=4)
+    keyed = sk.keyed(streaming(spark, files), "user id", place=given)
+    for name in ("one", "two"):
+        keyed.process(Nothing(), "n long", folder=tmp_path / name)
+    one, two = list(_streams.values())[-2:]
+    assert isinstance(one, Placing)
+    assert isinstance(two, Placing)
+    assert len({id(given), id(one.placer), id(two.placer)}) == 3
+    one.placer.learn(Counts(np.array([7]), np.array([5]), total=5))
+    assert isinstance(two.placer, sk.place.AutoFlow)
+    assert (two.placer.window_length, len(two.placer._rounds), len(given._rounds)) == (4, 0, 0)
+
+
+def test_a_batch_by_prompt_knows_which_keys_are_apart(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Any] = []
+    monkeypatch.setattr("skewless.spark.aggregate.Combine", lambda *given: asked.append(given[2]) or Combine(*given))
+    df = spark.range(300).selectExpr("if(id < 200, 0, id) as k")
+    for split, apart in (("prompt", xxhash64(np.array([0])).tolist()), ("dalton", None)):
+        found = sk.keyed(df, "k", workers=4, split=split).agg(n=sk.count(), p=sk.quantile("k", 0.5))
+        assert found.count() == 101
+        assert asked.pop() == (None if apart is None else tuple(apart))
 
 
 def test_a_splitter_made_by_hand_may_leave_the_workers_to_the_stream(batch: DataFrame) -> None:

@@ -242,12 +242,14 @@ def test_a_control_file_that_is_gone_stops_the_query_and_loses_no_row(spark: Spa
     control = tmp_path / "folder" / "control.json"
     kept = control.read_bytes()
     write(tmp_path / "in", batches)
-    for left in (b" " * len(kept), b"", None):
-        control.unlink() if left is None else control.write_bytes(left)
-        spark.conf.set("spark.sql.files.ignoreMissingFiles", str(left is None).lower())
-        with pytest.raises(StreamingQueryException, match="the control file of the stream's folder is empty or gone"):
-            processed(result, tmp_path)
-    spark.conf.unset("spark.sql.files.ignoreMissingFiles")
+    try:
+        for left in (b" " * len(kept), b"", None):
+            control.unlink() if left is None else control.write_bytes(left)
+            spark.conf.set("spark.sql.files.ignoreMissingFiles", str(left is None).lower())
+            with pytest.raises(StreamingQueryException, match="the control file of the stream's folder is empty or"):
+                processed(result, tmp_path)
+    finally:
+        spark.conf.unset("spark.sql.files.ignoreMissingFiles")
     control.write_bytes(kept)
     assert processed(result, tmp_path)[0] == {1: expected(batches)[1]}
 

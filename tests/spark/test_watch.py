@@ -120,6 +120,7 @@ def test_a_dataframe_that_is_started_again_goes_on_learning(spark: SparkSession,
     assert again.batches == 3  # of this run
     assert again.policy.version == 5  # of both: what was learned was not forgotten
     assert again.query.id == first.query.id
+    assert (first.batches, first.policy.version) == (2, 2)  # the handle on a run that is over shows that run
     assert again.query.runId != first.query.runId
 
 

@@ -17,6 +17,9 @@ from pyspark.sql.streaming.query import StreamingQuery
 import skewless as sk
 from skewless.api.watch import Watch
 
+QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
+"""For the JVM: tests end before code that is compiled with care would pay."""
+
 Rows = dict[int, list[tuple[Any, ...]]]
 After = Callable[[int, Watch], None]
 """Called in every micro-batch with the number of those before it in this run, and the handle on the query."""

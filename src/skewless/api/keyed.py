@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import uuid
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -225,7 +226,7 @@ class KeyedStream:
             )
         spark = df.sparkSession
         prepare(spark)
-        placements = Placements.at(folder)
+        placements = Placements.at(folder, stream)
         found = placements.read_control()
         usual = placements.placement(found[0].force).tail_slots if found else 16 * partitions
         placer, rule = self._placer(slots, usual), rule or Rule()
@@ -253,7 +254,7 @@ class KeyedStream:
         self, aggregation: Aggregation, folder: str | None, window: Callable[[], Column] | None = None
     ) -> DataFrame:
         """Run an aggregation by the strategy asked for, or the best; `window` makes the window of Spark's own."""
-        if folder is not None and not isinstance(folder, str):
+        if folder is not None and not isinstance(folder, (str, os.PathLike)):
             raise SkewlessError(
                 f"folder is {folder!r}, and folder= names the stream's folder, so that no column of the result can be "
                 "called so; give the aggregate another name"

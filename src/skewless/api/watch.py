@@ -12,7 +12,7 @@ from skewless.control.routing import Routing
 from skewless.core.errors import SkewlessError
 from skewless.core.policy import Policy
 from skewless.place import Move, Placement
-from skewless.spark.listen import listen, running, wait_until
+from skewless.spark.listen import last_loop_of, listen, running, wait_until
 
 
 def watch(query: StreamingQuery) -> Watch:
@@ -26,6 +26,10 @@ def watch(query: StreamingQuery) -> Watch:
     query
         The query that `start()` gave.
     """
+    if not hasattr(query, "runId"):
+        raise SkewlessError(
+            f"{query!r} is no query: give what start() returned, such as watch(views.writeStream.start())"
+        )
     spark = SparkSession.getActiveSession()
     if spark is not None:
         listen(spark)
@@ -55,9 +59,9 @@ class Watch:
 
     @property
     def batches(self) -> int:
-        """The number of micro-batches with rows that were learned from."""
+        """The number of micro-batches with rows that were learned from; of Spark's own operators, that were done."""
         loop = self._loop()
-        return loop.batches if loop else 0
+        return loop.batches if loop else self._run.batches
 
     @property
     def loads(self) -> dict[int, int]:
@@ -110,7 +114,7 @@ class Watch:
 
     def withdraw(self) -> None:
         """Take back what is announced and not in force yet, such as a placement whose state cannot be handed over."""
-        loop = self._loop()
+        loop = self._loop() or last_loop_of(str(self.query.id))  # a run may fail in its first micro-batch
         if not isinstance(loop, AnnouncingLoop):
             raise self._wrong(loop, "nothing is ever announced here", "process(...), or apply(..., tune=)")
         loop.withdraw()
@@ -118,9 +122,11 @@ class Watch:
     def wait(self, batches: int, timeout: float = 60.0) -> bool:
         """Wait until so many micro-batches with rows were learned from; false if that takes over `timeout` seconds.
 
-        Learning never holds up a query, so what follows a micro-batch may come before its policy.
+        Learning never holds up a query, so what follows a micro-batch may come before its policy. A query that is over
+        is not waited for.
         """
-        return wait_until(lambda: self.batches >= batches, timeout)
+        wait_until(lambda: self.batches >= batches or self._run.over, timeout)
+        return self.batches >= batches
 
     def explain(self) -> str:
         """In words, what runs and why, where hot keys go, and what Spark tells of the last micro-batch."""
@@ -129,6 +135,11 @@ class Watch:
         name = self.query.name or f"query {self.query.id}"
         if not lines and seen.progress is None:
             return f"{name}: no micro-batch is done yet, so that it is not known what runs."
+        if seen.elsewhere:
+            others = ", ".join(f"{loop.name} of query {loop.query}" for loop in seen.elsewhere)
+            lines.append(
+                f"{name}: it runs what runs already, {others}; nothing is learned from it: build the result anew."
+            )
         if not lines:
             lines = [f"{name}: nothing of skewless is known to run in it."]
         if seen.progress is not None:

@@ -182,7 +182,7 @@ class WindowedStream:
             sizes, wait = applying.assignment(), latency or self.windows.size / 1e6
             # Stream time may run faster than the clock: no window waits longer than that in either.
             most = MOST if latency is None else min(MOST, 1 + int(latency * 1e6) // self.windows.slide)
-            at = BatchSizes.at(folder)
+            at = BatchSizes.at(folder, stream)
             loop = Tuning(self.name, at, sizes, wait, microseconds(tune) / 1e6, chosen, most)
             register(spark, stream, loop)
             return applying.adaptively(at, stream)

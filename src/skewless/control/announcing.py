@@ -56,12 +56,10 @@ class AnnouncingLoop(Loop):
         with self._changed:
             if self._whose not in (None, query) or not self.reread() or self._whose != query:
                 return  # which spares a look at the folders of all other streams
-            self.paused = False
             if self.announced and self.folder.count_start(run) > self.carried_on:
-                number = self.version.announced
-                self.withdraw()
-                self.paused = self.carried_on > 0
-                if self.paused:
+                number, pause = self.version.announced, self.carried_on > 0
+                self.withdraw(paused=run if pause else None)
+                if pause:
                     log.warning(
                         "stream %s: version %d was announced and never came into force, so it is withdrawn; this run "
                         "makes no other unless it is told to. Look why its micro-batches failed",
@@ -73,11 +71,23 @@ class AnnouncingLoop(Loop):
         """Go by what the folder says, and have it name its query; another query than the one it names is refused."""
         with self._changed:
             self.reread()
+            self.paused = self.run is not None and self.folder.paused() == self.run
             if self._whose is None:
                 self._whose = query
                 self.say(self.version)
         if self._whose != query:
             raise self.folder.other_query(self._whose, query)
+
+    def end(self, run: str, query: str = "", *, healthy: bool = False) -> None:
+        """A run is over; if nothing was wrong with it, it does not count among those that failed to carry on."""
+        super().end(run, query, healthy=healthy)
+        with self._changed:
+            if healthy and self._whose == query and self.reread() and self.announced:
+                self.say(self.version)
+
+    def belongs_to(self, query: str) -> bool:
+        """Whether the folder names this query."""
+        return self._whose == query
 
     def reread(self) -> bool:
         """Go by what the folder says, if that is not what is known here; false if it says nothing."""
@@ -100,23 +110,31 @@ class AnnouncingLoop(Loop):
     def adopt(self) -> None:
         """Another version is in force than the one known so far: read what it says."""
 
-    def withdraw(self) -> None:
-        """Take the announcement back: what is in force stays, and the number is never used again."""
+    def withdraw(self, paused: str | None = None) -> None:
+        """Take the announcement back: what is in force stays, and the number is never used again.
+
+        Parameters
+        ----------
+        paused
+            The id of a run that is to decide nothing by itself, if there is one.
+        """
         with self._changed:
+            self.reread()
             if not self.announced:
                 raise SkewlessError("nothing is announced, so there is nothing to withdraw")
-            self.say(Version(self.version.force))
+            self.say(Version(self.version.force), paused)
             self.adopt()
 
     def next_number(self) -> int:
         """The number of the version to announce; refused while one is on its way, or the query is not known."""
+        self.reread()  # another loop of the stream may have gone on since
         if self._whose is None:
             raise SkewlessError("no micro-batch has ended yet, so the query is not known; try again after one")
         if self.version.announced:
             raise SkewlessError(f"version {self.version.announced} is on its way; wait for it, or withdraw() it")
         return self.folder.last() + 1
 
-    def say(self, version: Version) -> None:
+    def say(self, version: Version, paused: str | None = None) -> None:
         """Let every micro-batch that starts from now on go by this."""
-        self.folder.write_control(version, self._whose)
+        self.folder.write_control(version, self._whose, paused)
         self.version = version

@@ -147,13 +147,13 @@ def parsed(files: Files, name: str, data: bytes) -> dict[str, Any]:
     return fields  # type: ignore[no-any-return]  # JSON has no types
 
 
-def uri_of(path: str) -> str:
+def uri_of(path: str | os.PathLike[str]) -> str:
     """A path or URI as a URI, without a slash at its end; of S3 by Arrow's name for it.
 
     >>> uri_of("file:/data/run/"), uri_of("s3a://bucket/run")
     ('file:///data/run', 's3://bucket/run')
     """
-    path = re.sub(r"^s3[an]://", "s3://", re.sub(r"^file:(//)?(?=/)", "", path))
+    path = re.sub(r"^s3[an]://", "s3://", re.sub(r"^file:(//)?(?=/)", "", os.fspath(path)))
     return (path if re.match(r"[A-Za-z][\w+.-]+:/", path) else f"file://{os.path.abspath(path)}").rstrip("/")
 
 

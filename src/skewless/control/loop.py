@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import threading
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from skewless.core.counts import Counts
@@ -90,9 +91,8 @@ class Loop(ABC):
     @property
     def imbalance(self) -> float | None:
         """The rows of the busiest worker over the average, in the last micro-batch; None before it."""
-        if not self.loads:
-            return None
-        return max(self.loads.values()) * max(len(self.loads), self.workers or 0) / sum(self.loads.values())
+        rows = sum(self.loads.values())
+        return max(self.loads.values()) * max(len(self.loads), self.workers or 0) / rows if rows else None
 
     def hear(self, seen: Observed) -> bool:
         """A micro-batch is done; false if it is of another query than the one that this loop belongs to."""
@@ -121,8 +121,8 @@ class Loop(ABC):
         except Exception:  # as above
             self._fail()
 
-    def end(self, run: str) -> None:
-        """A run is over: the next one may be of the same query or of another."""
+    def end(self, run: str, query: str = "", *, healthy: bool = False) -> None:
+        """A run of a query is over, without an error or not: the next one may be of the same query or of another."""
         with self._changed:
             self._others.discard(run)
             if self.run == run:
@@ -133,6 +133,10 @@ class Loop(ABC):
         """Wait until so many micro-batches of a run were learned from; false if that took over `timeout` seconds."""
         with self._changed:
             return self._changed.wait_for(lambda: self.batches >= batches, timeout)
+
+    def belongs_to(self, query: str) -> bool:
+        """Whether what is decided here is kept for this query."""
+        return False
 
     def started(self, query: str, run: str) -> None:  # noqa: B027 - most have nothing to do
         """A query starts, and none of its micro-batches has begun."""
@@ -179,7 +183,12 @@ class CopiesLoop(LoadLoop):
 
     def learn(self, seen: Observed) -> None:
         """Add up what the tasks sent."""
-        self.loads = {worker: sum(rows) for worker, rows in enumerate(zip(*seen.notes, strict=True))}
+        self.loads = copies_of(seen.notes, self.workers)
+
+
+def copies_of(notes: Sequence[Sequence[int]], workers: int | None) -> dict[int, int]:
+    """The rows that each worker was sent, from how many each task sent to each; other partitions get none."""
+    return {worker: sum(rows) for worker, rows in enumerate(zip(*notes, strict=True)) if worker < (workers or 0)}
 
 
 def loads_of(seen: Observed) -> dict[int, int]:

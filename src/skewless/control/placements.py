@@ -15,7 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from skewless.control.folder import RESTORE
+from skewless.control.folder import FORMAT, RESTORE
 from skewless.control.version import Version, Versions
 from skewless.core import blob
 from skewless.core.errors import SkewlessError
@@ -56,7 +56,8 @@ class Placements(Versions):
         entries
             The entries.
         """
-        notes = {"stream": self.stream, "query": turn.query, "placement": _digest(placement), "slots": list(slots)}
+        notes = {"format": FORMAT, "stream": self.stream, "query": turn.query}
+        notes |= {"placement": _digest(placement), "slots": list(slots)}
         data = blob.dump(entries.columns, {"move": json.dumps(notes)})
         self.write(f"moves/{placement.version}/{turn.worker}-{turn.batch}.arrow", data)
 
@@ -93,6 +94,8 @@ class Placements(Versions):
             given = blob.load(data)
             notes = json.loads(blob.notes(given)["move"])
             entries = pa.RecordBatch.from_arrays(given.columns, schema=schema)
+            if (notes["format"], notes["stream"]) != (FORMAT, self.stream):
+                raise ValueError(f"it is of format {notes['format']} and of stream {notes['stream']}")
         except (pa.ArrowInvalid, ValueError, KeyError, OSError, StopIteration) as error:
             raise SkewlessError(f"{what} at {self.shown(path)} is damaged ({error}); {remedy}") from error
         if notes["query"] != turn.query:

@@ -85,7 +85,8 @@ class Placing(AnnouncingLoop):
     @property
     def imbalance(self) -> float | None:
         """The rows of the busiest worker over the average of the active ones, in the last micro-batch."""
-        return max(self.loads.values()) * self._active / sum(self.loads.values()) if self.loads else None
+        rows = sum(self.loads.values())
+        return max(self.loads.values()) * self._active / rows if rows else None
 
     def begin(self, query: str) -> None:
         """Go by what the folder says: what was known of micro-batches may be of ones that were undone."""
@@ -115,6 +116,8 @@ class Placing(AnnouncingLoop):
             raise SkewlessError(
                 f"workers is {workers}; this query has state in {self.partitions} partitions, so 1 to that many can be"
             )
+        with self._changed:
+            self.reread()
         placement = self.proposed(workers)
         found = moves(self.placement, placement)
         if not dry and placement is not self.placement:

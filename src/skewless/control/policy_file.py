@@ -39,15 +39,15 @@ class PolicyFile(Folder):
         """The path of the file, for Spark."""
         return self.for_spark(self.name)
 
-    def put(self, policy: Policy) -> None:
-        """Make this the policy of every micro-batch that starts from now on."""
-        self.write(self.name, self._text(policy).ljust(self.length))
+    def put(self, policy: Policy, query: str | None = None) -> None:
+        """Make this the policy of every micro-batch of a query that starts from now on."""
+        self.write(self.name, self._text(policy, query).ljust(self.length))
 
-    def _text(self, policy: Policy) -> bytes:
+    def _text(self, policy: Policy, query: str | None) -> bytes:
         """A JSON object of all keys, with fewer lanes a key, and at last fewer keys, where they would not fit."""
         parts = np.split(policy.lanes, policy.offsets[1:-1]) if len(policy) else []
         rows = [(int(key), lanes.tolist()) for key, lanes in zip(policy.keys, parts, strict=True)]
-        head = {"format": FORMAT, "stream": self.stream, "version": policy.version}
+        head = {"format": FORMAT, "stream": self.stream, "query": query, "version": policy.version}
         while True:
             keys = [{"key": key, "lanes": lanes} for key, lanes in rows]
             text = json.dumps({**head, "keys": keys}, separators=(",", ":")).encode()

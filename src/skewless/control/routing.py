@@ -44,7 +44,7 @@ class Routing(Loop):
         self.loads = loads_of(seen) or self.loads
         if seen.counts is not None:
             self.policy = self.splitter.plan(seen.counts)
-            self.file.put(self.policy)
+            self.file.put(self.policy, seen.query)
 
     def describe(self) -> list[str]:
         """What runs and why, and where hot keys go."""

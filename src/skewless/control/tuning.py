@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import time
 
-import numpy as np
-
 from skewless.chop.assignment import BatchAssignment
 from skewless.chop.tuner import MOST, Tuner
 from skewless.control.announcing import AnnouncingLoop
 from skewless.control.batch_sizes import BatchSizes
-from skewless.control.loop import Chosen, Observed
+from skewless.control.loop import Chosen, Observed, copies_of
 from skewless.control.version import Version
 from skewless.core.errors import SkewlessError
 from skewless.core.windows import BEFORE_ALL
@@ -104,7 +102,7 @@ class Tuning(AnnouncingLoop):
     def learn(self, seen: Observed) -> None:
         """Learn what a micro-batch went by, how far its rows reached, and how long they took."""
         ran_by, reached = self.ran_by(seen.control), max(note[0] for note in seen.notes)
-        self.loads = dict(enumerate(np.sum([note[2:] for note in seen.notes], axis=0).tolist()))
+        self.loads = copies_of([note[2:] for note in seen.notes], self.workers)
         if reached == BEFORE_ALL:
             return  # no row had a time
         for work in self.folder.take_work(seen.batch):

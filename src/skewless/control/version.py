@@ -11,6 +11,7 @@ announcement is committed, the announced version can come into force.
 from __future__ import annotations
 
 import functools
+import os
 import uuid
 import zlib
 from abc import abstractmethod
@@ -73,9 +74,13 @@ class Versions(Folder):
     """The folder of a stream whose versions change while it runs."""
 
     @classmethod
-    def at(cls: type[_Versions], path: str) -> _Versions:
-        """The folder at a path or URI: as it is, or for a new stream if there is nothing."""
-        new = cls(uri_of(path), uuid.uuid4().hex)
+    def at(cls: type[_Versions], path: str | os.PathLike[str], stream: str | None = None) -> _Versions:
+        """The folder at a path or URI: that of the stream which it names, or of a new one if there is nothing.
+
+        A new one has the identity of the call that ends its description. If the call is made again, the folder still
+        names the stream that it was made for.
+        """
+        new = cls(uri_of(path), stream or uuid.uuid4().hex)
         data = new.read(CONTROL)
         if data is None:
             old = [name for name in ("current.json", "placements", "deals") if name in new.listed()]
@@ -102,10 +107,14 @@ class Versions(Folder):
         except (ValueError, KeyError, TypeError) as error:
             raise self.damaged(CONTROL, error) from error
 
-    def write_control(self, version: Version, query: str | None) -> None:
-        """Let every micro-batch that starts from now on go by this."""
+    def write_control(self, version: Version, query: str | None, paused: str | None = None) -> None:
+        """Let every micro-batch that starts from now on go by this; `paused` is a run that is to decide nothing."""
         code = replace(version, query=digest(query)).code
-        self.write_fields(CONTROL, {"query": query, "control": code}, LENGTH)
+        self.write_fields(CONTROL, {"query": query, "control": code, "paused": paused}, LENGTH)
+
+    def paused(self) -> str | None:
+        """The id of the run that is to decide nothing, if there is one."""
+        return (self.read_fields(CONTROL) or {}).get("paused")
 
     def count_start(self, run: str) -> int:
         """How many runs have started since the control was written, this one included."""

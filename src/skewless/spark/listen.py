@@ -6,6 +6,7 @@ is, one after the other, and waits for all of them when it stops.
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 from collections import OrderedDict
@@ -35,6 +36,10 @@ KEPT = 256
 """The streams that are known though they do not run: so that one that is started again goes on learning."""
 
 
+MOST_WAITING = 1 << 14
+"""The streams that are known though they never ran: one may be described long before it is started."""
+
+
 @dataclass
 class Running:
     """A run of a query, as far as Spark has told.
@@ -46,7 +51,11 @@ class Running:
     progress
         Its last report; None before the first.
     loops
-        The loops of the streams in it.
+        The loops of the streams in it; when it has ended, as they were then.
+    elsewhere
+        The loops of streams that another query runs, from which this one came second.
+    batches
+        The number of its micro-batches that had rows.
     over
         Whether it has ended.
     """
@@ -54,6 +63,8 @@ class Running:
     run: str
     progress: StreamingQueryProgress | None = None
     loops: list[Loop] = field(default_factory=list)
+    elsewhere: list[Loop] = field(default_factory=list)
+    batches: int = 0
     over: bool = False
 
 
@@ -69,8 +80,9 @@ def register(spark: SparkSession, stream: str, loop: Loop) -> None:
     listen(spark)
     with _changed:
         _streams[stream] = loop
-        idle = [name for name, each in _streams.items() if each.run is None]
-        for name in idle[: max(0, len(idle) - KEPT)]:
+        ended = [name for name, each in _streams.items() if each.run is None and each.query is not None]
+        never = [name for name, each in _streams.items() if each.query is None]
+        for name in (*ended[: max(0, len(ended) - KEPT)], *never[: max(0, len(never) - MOST_WAITING)]):
             del _streams[name]
 
 
@@ -91,6 +103,12 @@ def running(run: str) -> Running:
             for each in over[: max(0, len(over) - KEPT)]:
                 del _runs[each]
         return _runs[run]
+
+
+def last_loop_of(query: str) -> Loop | None:
+    """The loop that was made last of those whose folder belongs to a query; None if there is none."""
+    with _changed:
+        return next((loop for loop in reversed(_streams.values()) if loop.belongs_to(query)), None)
 
 
 def wait_until(ready: Callable[[], bool], timeout: float) -> bool:
@@ -155,8 +173,10 @@ class Listener(StreamingQueryListener):
             loops = [(stream, _streams[stream]) for stream in list(_streams) if stream in there]
         for stream, loop in loops:
             seen = observed(progress, stream)
-            if seen is not None and loop.hear(seen) and loop not in run.loops:
-                run.loops.append(loop)
+            if seen is not None:
+                known = run.loops if loop.hear(seen) else run.elsewhere
+                known += [] if loop in known else [loop]
+        run.batches += progress.numInputRows > 0
         self._tell(run, progress)
 
     def onQueryTerminated(self, event: QueryTerminatedEvent) -> None:  # noqa: N802 - Spark's name
@@ -167,7 +187,8 @@ class Listener(StreamingQueryListener):
             for stream, loop in list(_streams.items()):
                 if loop.run == run.run:
                     _streams.move_to_end(stream)
-                loop.end(run.run)
+                loop.end(run.run, str(event.id), healthy=event.exception is None)
+            run.loops = [copy.copy(loop) for loop in run.loops]  # another run of the same stream changes them
         self._tell(run, run.progress)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name

@@ -20,7 +20,7 @@ from skewless.core import blob
 from skewless.core.tables import cast
 from skewless.core.turn import Turn
 from skewless.core.windows import Windows
-from skewless.spark.stage import Out
+from skewless.spark.stage import Out, settle
 from skewless.spark.types import arrow_schema
 
 SLIDE = "skewless.slide"
@@ -130,6 +130,7 @@ class Unpack:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows."""
+        settle()
         for batch in batches:
             for data in batch.column(0):
                 yield self.result.batch(blob.load(data.as_py()).columns, self.schema)

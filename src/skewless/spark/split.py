@@ -73,7 +73,7 @@ def policy_in(spark: SparkSession, file: PolicyFile) -> DataFrame:
     text = spark.read.option("wholetext", True).text(file.path)
     policy = text.select(F.from_json("value", FIELDS).alias("policy"))
     gone = F.raise_error(
-        F.lit(f"the policy at {file.shown(file.name)} is damaged; start the query again to have a new one")
+        F.lit(f"the policy at {file.shown(file.name)} is damaged; call agg(...) or repartition() again")
     )
     keys = F.when(F.col("policy.version").isNotNull(), F.col("policy.keys")).otherwise(gone)
     return policy.select(F.inline(keys))

@@ -7,6 +7,7 @@ Python process of Spark's need not load. `staging` puts it into plans.
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Protocol
@@ -26,6 +27,13 @@ from skewless.spark.store import StateStore, set_timer, this_turn, turn_of
 
 LINES = "owner int, part long, control long, rows binary, note array<long>"
 """What is sent to workers, as Spark calls it; see `operators.send.WIRE`."""
+
+
+def settle() -> None:
+    """Once in the life of a Python process: leave what is imported out of the garbage collection after every task."""
+    if gc.get_freeze_count() == 0:
+        gc.collect()
+        gc.freeze()
 
 
 class Out(Protocol):
@@ -50,6 +58,7 @@ class Send:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Lines."""
+        settle()
         turn = this_turn()
         yield from self.sending.send(glued(batches), Sender(self.owners, turn.worker), turn)
 
@@ -64,6 +73,7 @@ class RunAll:
 
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Rows, and at the end those of all timers and all windows that are still open."""
+        settle()
         lines = [line for batch in batches for line in batch.to_pylist()]
         if lines:
             turn = Turn(self.owners.index(lines[0]["owner"]))
@@ -94,6 +104,7 @@ class Run(StatefulProcessor):
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark has state ready."""
+        settle()
         self._handle, self._store = handle, StateStore(handle)
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803 - Spark's names

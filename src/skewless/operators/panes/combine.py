@@ -45,6 +45,7 @@ class Combine(Sending):
         states = partials.all()
         if states is not None:
             yield sender.send(states, self._workers(np.asarray(states.column(0)), len(sender.owners)))
+        if rows:
             yield sender.rest(note=[turn.worker, rows])
 
     def _workers(self, hashes: Int64Array, workers: int) -> Int32Array | Int64Array:

@@ -38,7 +38,7 @@ class Call(ABC):
     Parameters
     ----------
     schema
-        Of the answers.
+        The names and types of the answers' columns.
     zoned
         Whether windows start and end at times in UTC; if not, at times without a time zone.
     """
@@ -68,7 +68,7 @@ class Call(ABC):
         rows
             The columns that the function sees, sorted as the slices want them.
         keys
-            Of each group.
+            The key of each group.
         windows
             Size and slide.
         found
@@ -118,7 +118,7 @@ class WindowCall(Call):
     rows
         The names and types of the columns that it sees.
     schema
-        Of the answers.
+        The names and types of the answers' columns.
     arrow
         Whether it is given a `pyarrow.Table` instead of a pandas frame.
     zoned
@@ -178,7 +178,7 @@ class MergeCall(Call):
     function
         `function(key, window, answers)`.
     schema
-        Of its own answers.
+        The names and types of its answers' columns.
     zoned
         Whether times are in UTC.
     """

@@ -37,7 +37,7 @@ def slices(
     Parameters
     ----------
     groups, times
-        Of rows that are sorted by both.
+        The group and the time of each row; the rows are sorted by both.
     windows
         Size and slide.
     low, high
