@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from skewless.spark.session import FILE_SYSTEM, MANAGER, configure
-from support.streams import QUICK
+from support.streams import DAEMON, QUICK
 
 HERE = Path(__file__).parent
 
@@ -30,6 +30,7 @@ def spark() -> Iterator[SparkSession]:
         .appName("skewless-tests")
         .config(MANAGER, FILE_SYSTEM)
         .config("spark.driver.extraJavaOptions", QUICK)
+        .config("spark.python.daemon.module", DAEMON)
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")

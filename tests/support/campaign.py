@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-KILLS = int(os.environ.get("SKEWLESS_KILLS", "3"))
+KILLS = int(os.environ.get("SKEWLESS_KILLS", "2"))
 """How often the queries of the crash test are killed."""
 SEED = int(os.environ.get("SKEWLESS_SEED", "11"))
 """The seed that says when."""

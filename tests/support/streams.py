@@ -19,6 +19,7 @@ from skewless.api.watch import Watch
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
 """For the JVM: tests end before code that is compiled with care would pay."""
+DAEMON = "support.daemon"
 
 Rows = dict[int, list[tuple[Any, ...]]]
 After = Callable[[int, Watch], None]

@@ -37,7 +37,8 @@ class AnnouncingLoop(Loop):
         found = folder.read_control()
         self.known = found is not None
         """Whether the folder was in use before."""
-        self.version, self._whose = found or (Version(0), None)
+        self.version, self.whose = found or (Version(0), None)
+        """What the folder says, and the id of the query that it belongs to, if that is known."""
         self.paused = False
         """Whether this run decides nothing by itself, because what was decided before could not be carried out."""
 
@@ -46,15 +47,10 @@ class AnnouncingLoop(Loop):
         """Whether a version is announced and not in force yet."""
         return self.version.announced > 0
 
-    @property
-    def whose(self) -> str | None:
-        """The id of the query that the folder belongs to, if it is known."""
-        return self._whose
-
     def started(self, query: str, run: str) -> None:
         """If it is this stream's query: an announcement that too many runs have not carried out is withdrawn."""
         with self._changed:
-            if self._whose not in (None, query) or not self.reread() or self._whose != query:
+            if self.whose not in (None, query) or not self.reread() or self.whose != query:
                 return  # which spares a look at the folders of all other streams
             if self.announced and self.folder.count_start(run) > self.carried_on:
                 number, pause = self.version.announced, self.carried_on > 0
@@ -72,28 +68,28 @@ class AnnouncingLoop(Loop):
         with self._changed:
             self.reread()
             self.paused = self.run is not None and self.folder.paused() == self.run
-            if self._whose is None:
-                self._whose = query
+            if self.whose is None:
+                self.whose = query
                 self.say(self.version)
-        if self._whose != query:
-            raise self.folder.other_query(self._whose, query)
+        if self.whose != query:
+            raise self.folder.other_query(self.whose, query)
 
     def end(self, run: str, query: str = "", *, healthy: bool = False) -> None:
         """A run is over; if nothing was wrong with it, it does not count among those that failed to carry on."""
         super().end(run, query, healthy=healthy)
         with self._changed:
-            if healthy and self._whose == query and self.reread() and self.announced:
+            if healthy and self.whose == query and self.reread() and self.announced:
                 self.say(self.version)
 
     def belongs_to(self, query: str) -> bool:
         """Whether the folder names this query."""
-        return self._whose == query
+        return self.whose == query
 
     def reread(self) -> bool:
         """Go by what the folder says, if that is not what is known here; false if it says nothing."""
         found = self.folder.read_control()
-        if found is not None and found != (self.version, self._whose):
-            self.version, self._whose = found
+        if found is not None and found != (self.version, self.whose):
+            self.version, self.whose = found
             self.adopt()
         return found is not None
 
@@ -128,7 +124,7 @@ class AnnouncingLoop(Loop):
     def next_number(self) -> int:
         """The number of the version to announce; refused while one is on its way, or the query is not known."""
         self.reread()  # another loop of the stream may have gone on since
-        if self._whose is None:
+        if self.whose is None:
             raise SkewlessError("no micro-batch has ended yet, so the query is not known; try again after one")
         if self.version.announced:
             raise SkewlessError(f"version {self.version.announced} is on its way; wait for it, or withdraw() it")
@@ -136,5 +132,5 @@ class AnnouncingLoop(Loop):
 
     def say(self, version: Version, paused: str | None = None) -> None:
         """Let every micro-batch that starts from now on go by this."""
-        self.folder.write_control(version, self._whose, paused)
+        self.folder.write_control(version, self.whose, paused)
         self.version = version

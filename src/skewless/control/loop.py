@@ -1,4 +1,4 @@
-"""What the loops on the driver share: they hear of every micro-batch, never fail the query, and can be awaited."""
+"""What the loops on the driver share: they hear of every micro-batch, and never fail the query."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ class Loop(ABC):
         """Micro-batches of this run that had rows and were learned from."""
         self.loads: dict[int, int] = {}
         """The rows of each worker in the last micro-batch."""
-        self._changed = threading.Condition(threading.RLock())
+        self._changed = threading.RLock()
         self._failed = False
         self._begun: str | None = None  # the run that was begun last
         self._others: set[str] = set()
@@ -92,7 +92,7 @@ class Loop(ABC):
     def imbalance(self) -> float | None:
         """The rows of the busiest worker over the average, in the last micro-batch; None before it."""
         rows = sum(self.loads.values())
-        return max(self.loads.values()) * max(len(self.loads), self.workers or 0) / rows if rows else None
+        return max(self.loads.values()) * len(self.loads) / rows if rows else None
 
     def hear(self, seen: Observed) -> bool:
         """A micro-batch is done; false if it is of another query than the one that this loop belongs to."""
@@ -111,7 +111,6 @@ class Loop(ABC):
             self._fail()
         with self._changed:
             self.batches += 1
-            self._changed.notify_all()
         return True
 
     def start(self, query: str, run: str) -> None:
@@ -127,12 +126,6 @@ class Loop(ABC):
             self._others.discard(run)
             if self.run == run:
                 self.run = None
-                self._changed.notify_all()
-
-    def wait(self, batches: int, timeout: float) -> bool:
-        """Wait until so many micro-batches of a run were learned from; false if that took over `timeout` seconds."""
-        with self._changed:
-            return self._changed.wait_for(lambda: self.batches >= batches, timeout)
 
     def belongs_to(self, query: str) -> bool:
         """Whether what is decided here is kept for this query."""
@@ -175,7 +168,7 @@ class LoadLoop(Loop):
 
     def learn(self, seen: Observed) -> None:
         """Keep the loads."""
-        self.loads = loads_of(seen) or self.loads
+        self.loads = loads_of(seen, self.workers) or self.loads
 
 
 class CopiesLoop(LoadLoop):
@@ -191,6 +184,7 @@ def copies_of(notes: Sequence[Sequence[int]], workers: int | None) -> dict[int, 
     return {worker: sum(rows) for worker, rows in enumerate(zip(*notes, strict=True)) if worker < (workers or 0)}
 
 
-def loads_of(seen: Observed) -> dict[int, int]:
-    """The rows of each worker, as Spark counted them or as each task noted its own."""
-    return dict(seen.loads) if seen.loads else {note[0]: note[1] for note in seen.notes if note[1]}
+def loads_of(seen: Observed, workers: int | None) -> dict[int, int]:
+    """The rows of each worker, as Spark counted them or as each task noted its own; without workers, of each task."""
+    counted = seen.loads or {note[0]: note[1] for note in seen.notes if note[1]}
+    return {**dict.fromkeys(range(workers or 0), 0), **counted} if counted else {}

@@ -63,10 +63,8 @@ class Placing(AnnouncingLoop):
     ) -> None:
         super().__init__(name, workers, chosen, folder)
         self.placer, self.rule, self.partitions, self._retain = placer, rule, partitions, retain
-        self._active = workers  # in the last micro-batch
         self._recent = FadingCounts(placer.slots, rule.memory)
         self._rested = rule.rest  # the first placement may be changed at once
-        self._since: dict[int, int] = {}  # for each version, the first micro-batch that is known to have run by it
         if not self.known:
             folder.write_placement(placer.place(Counts.none(), None, workers).with_version(0), 0, None)
             self.say(Version(0))
@@ -82,19 +80,10 @@ class Placing(AnnouncingLoop):
                 f"{partitions} shuffle partitions; set spark.sql.shuffle.partitions to what it was then"
             )
 
-    @property
-    def imbalance(self) -> float | None:
-        """The rows of the busiest worker over the average of the active ones, in the last micro-batch."""
-        rows = sum(self.loads.values())
-        return max(self.loads.values()) * self._active / rows if rows else None
-
-    def begin(self, query: str) -> None:
-        """Go by what the folder says: what was known of micro-batches may be of ones that were undone."""
-        self._since = {}
-        super().begin(query)
-
     def adopt(self) -> None:
         """Read the placement in force, and the number of workers of the one that is to come."""
+        # For each version, the first micro-batch that is known to have run by it; those before may have been undone.
+        self._since: dict[int, int] = {}
         self.placement = self.folder.placement(self.version.force)
         self.workers = self.folder.placement(self.version.announced or self.version.force).workers
 
@@ -138,7 +127,6 @@ class Placing(AnnouncingLoop):
         ran_by, counts = self.ran_by(seen.control), np.sum(np.array(seen.notes, dtype=np.int64), axis=0)
         placement = self.placement if ran_by.force == self.placement.version else self.folder.placement(ran_by.force)
         loads = np.bincount(placement.owners, counts, self.partitions)
-        self._active = placement.workers
         self.loads = {
             worker: int(rows) for worker, rows in enumerate(loads.tolist()) if rows or worker < placement.workers
         }
@@ -202,8 +190,7 @@ class Placing(AnnouncingLoop):
 
     def _forget(self, batch: int) -> None:
         """Delete what no replay can need: moves to a version are needed for as long as its first micro-batch is."""
-        done = [version for version, since in self._since.items() if since + self._retain <= batch]
-        done = [version for version in done if version]
+        done = [version for version, since in self._since.items() if version and since + self._retain <= batch]
         if done:
             self._since = {version: since for version, since in self._since.items() if version not in done}
             self.folder.forget(max(done))

@@ -41,7 +41,7 @@ class Routing(Loop):
 
     def learn(self, seen: Observed) -> None:
         """Plan for what was observed and make it the policy."""
-        self.loads = loads_of(seen) or self.loads
+        self.loads = loads_of(seen, self.workers) or self.loads
         if seen.counts is not None:
             self.policy = self.splitter.plan(seen.counts)
             self.file.put(self.policy, seen.query)
