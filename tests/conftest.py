@@ -29,4 +29,5 @@ settings.register_profile(
     print_blob=True,
     suppress_health_check=[HealthCheck.too_slow],
 )
+settings.register_profile("fast", settings.get_profile("skewless"), max_examples=20)
 settings.load_profile("skewless")

@@ -31,6 +31,10 @@ def spark() -> Iterator[SparkSession]:
         .config(MANAGER, FILE_SYSTEM)
         .config("spark.driver.extraJavaOptions", QUICK)
         .config("spark.python.daemon.module", DAEMON)
+        # Few rows: compiling plans takes longer than interpreting them. Tests that start programs have theirs compiled.
+        .config("spark.sql.codegen.wholeStage", "false")
+        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
+        .config("spark.ui.liveUpdate.period", "-1")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")
         .config("spark.sql.shuffle.partitions", "2")

@@ -17,7 +17,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import skewless as sk
 from skewless.api.watch import Watch
 
-QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m"
+QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC -Xshare:auto"
 """For the JVM: tests end before code that is compiled with care would pay."""
 DAEMON = "support.daemon"
 

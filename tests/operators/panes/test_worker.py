@@ -22,6 +22,7 @@ from skewless.core.windows import END, Windows
 from skewless.operators.panes.layout import Layout
 from skewless.operators.panes.partials import Partials
 from skewless.operators.panes.worker import PanesWorker
+from support.campaign import examples
 
 Row = tuple[int, str | None, int | None, int | None]  # time, two key columns, value
 INPUTS = [pa.int64(), pa.float64()]
@@ -111,7 +112,7 @@ def windows_of(parts: Iterable[pa.RecordBatch]) -> dict[tuple[int, str | None, i
     return found
 
 
-@settings(max_examples=150)
+@settings(max_examples=examples(150))
 @given(spec=specs(), updating=st.booleans(), data=st.lists(st.lists(rows, max_size=12), min_size=1, max_size=10))
 def test_windows_are_those_written_out_row_by_row(
     spec: Windows, updating: bool, data: list[list[tuple[int, str | None, int | None, int | None, int]]]
