@@ -32,4 +32,4 @@ def test_the_readmes_lines_print_rows(tmp_path: Path) -> None:
     first = re.search(r"\|/page/1\|(\d+) *\|", done.stdout)
     assert first, done.stdout
     assert 500 < int(first[1]) < 680  # of the 2,000 clicks of the first second 29 %
-    assert "dalton over 4 workers, because p99 costs more for a row than moving it" in done.stdout
+    assert "bounded over 4 workers, because p99 costs more for a row than moving it" in done.stdout

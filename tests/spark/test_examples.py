@@ -254,7 +254,7 @@ def test_entries_are_booked_once_and_in_order(spark: SparkSession, tmp_path: Pat
 @pytest.mark.parametrize(
     ("name", "words"),
     [
-        ("page_views", "dalton over 4 workers"),
+        ("page_views", "bounded over 4 workers"),
         ("break_ins", "windows have a break-in"),
         ("ledger", "entries booked with max_disorder=5"),
         ("sessionise", "sessions, of which"),

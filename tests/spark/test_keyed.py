@@ -126,7 +126,8 @@ def test_a_stream_learns_and_learns_again_when_the_hot_keys_change(
         loads.append(per_partition(df))
         values.extend(row["value"] for row in df.select("value").collect())
 
-    query = start(sk.keyed(streaming(spark, files), "user id", workers=WORKERS).repartition(), tmp_path / "to", each)
+    keyed = sk.keyed(streaming(spark, files), "user id", workers=WORKERS, split="dalton")
+    query = start(keyed.repartition(), tmp_path / "to", each)
     query.awaitTermination()
     watching = sk.watch(query)
     assert sorted(values) == list(range(6 * ROWS))
@@ -145,8 +146,8 @@ def test_a_stream_learns_and_learns_again_when_the_hot_keys_change(
 
 def test_two_streams_of_a_session_do_not_mix(spark: SparkSession, files: Path, tmp_path: Path) -> None:
     source = streaming(spark, files)
-    one = sk.keyed(source, "user id", workers=WORKERS, name="one")
-    other = sk.keyed(source, "value", workers=4, name="other").repartition()
+    one = sk.keyed(source, "user id", workers=WORKERS, split="dalton", name="one")
+    other = sk.keyed(source, "value", workers=4, split="dalton", name="other").repartition()
     _, watching = run(one.repartition(), tmp_path / "one")
     assert watching.wait(6)
     assert watching.streams == ("one",)
@@ -195,7 +196,7 @@ def test_the_policy_file_keeps_its_length_and_is_read_anew(spark: SparkSession, 
 
 
 def test_the_policy_goes_to_the_folder_that_is_named(spark: SparkSession, files: Path, tmp_path: Path) -> None:
-    keyed = sk.keyed(streaming(spark, files), "user id", workers=WORKERS)
+    keyed = sk.keyed(streaming(spark, files), "user id", workers=WORKERS, split="dalton")
     keyed.repartition(folder=str(tmp_path / "given"))
     spark.conf.set("spark.skewless.folder", str(tmp_path / "setting"))
     try:
@@ -281,7 +282,9 @@ def test_auto_chooses_and_says_why(spark: SparkSession, files: Path) -> None:
         "clicks: split='local' and place='auto', over 2 workers where rows move."
     )
     heavy = words("1 second", sk.quantile("value", 0.5))
-    assert heavy.startswith("clicks: dalton over 2 workers, because n costs more for a row than moving it, learning")
+    assert heavy.startswith(
+        "clicks: bounded over 2 workers, because n costs more for a row than moving it, in the task"
+    )
 
 
 def test_a_placer_that_remembers_is_every_calls_own(spark: SparkSession, files: Path, tmp_path: Path) -> None:

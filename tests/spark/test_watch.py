@@ -111,7 +111,7 @@ def test_two_processors_of_one_description_are_balanced_each(spark: SparkSession
 
 
 def test_a_dataframe_that_is_started_again_goes_on_learning(spark: SparkSession, tmp_path: Path) -> None:
-    routed = sk.keyed(stream_of(spark, tmp_path / "in", tables(count=2)), "k", workers=4).repartition()
+    routed = sk.keyed(stream_of(spark, tmp_path / "in", tables(count=2)), "k", workers=4, split="dalton").repartition()
     _, first = run(routed, tmp_path / "checkpoint", waits)
     assert first.wait(2)
     write_files(tmp_path / "in", tables(2, 3), first=2)
@@ -196,7 +196,7 @@ def test_a_query_of_sparks_own_can_be_watched(spark: SparkSession, tmp_path: Pat
     _, watching = run(chosen, tmp_path / "chosen", waits)
     assert watching.wait(2)
     assert watching.explain().startswith("mine: spark, because its own operators are best")
-    with pytest.raises(sk.SkewlessError, match=r"no policy routes rows here: mine runs spark; it takes split="):
+    with pytest.raises(sk.SkewlessError, match="no policy routes rows here: mine runs spark; it takes a splitter"):
         _ = watching.policy
 
 

@@ -154,7 +154,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     return lambda: tmp_path_factory.mktemp("stream")
 
 
-@pytest.mark.parametrize("split", ["local", "dalton"])
+@pytest.mark.parametrize("split", ["local", "dalton", "bounded"])
 @settings(max_examples=1, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), size=st.sampled_from([("60 seconds", "10 seconds"), ("1 minute", "25 seconds")]))
 def test_a_stream_gives_sparks_own_rows(
@@ -256,7 +256,7 @@ def test_a_batch_gives_sparks_own_rows_by_every_split(spark: SparkSession, split
     assert_same(collected(result), collected(theirs))
 
 
-@pytest.mark.parametrize("split", ["auto", "local", "dalton", "prompt"])
+@pytest.mark.parametrize("split", ["auto", "local", "dalton", "prompt", "bounded"])
 def test_a_batch_without_windows_has_a_row_for_each_key(spark: SparkSession, split: str) -> None:
     df = batch_of(spark, rows_of(random.Random(1), 4, 100))
     theirs = df.groupBy("`user id`", "`shop.no`").agg(*sparks_own())

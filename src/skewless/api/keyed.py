@@ -31,6 +31,7 @@ from skewless.core.errors import SkewlessError
 from skewless.operators.process import Processor
 from skewless.place import Placer, Rule
 from skewless.spark.aggregate import Aggregation
+from skewless.spark.in_task import packed, with_routed_worker
 from skewless.spark.listen import register
 from skewless.spark.native import natives
 from skewless.spark.observe import top_counts, with_keys_observed, with_loads_observed, with_rows_observed
@@ -121,8 +122,9 @@ class KeyedStream:
     def repartition(self, *, folder: str | None = None) -> DataFrame:
         """The rows, one Spark partition for each worker, balanced.
 
-        A streaming query starts with plain hashing and follows a new policy from one micro-batch to the next. A batch
-        DataFrame is read twice: once to count its hot keys, and then to route it.
+        A stream is routed inside its tasks by "bounded", which keeps every micro-batch even; by a splitter that learns,
+        a query starts with plain hashing and follows a new policy from one micro-batch to the next. A batch DataFrame
+        is read twice: once to count its hot keys, and then to route it.
 
         Parameters
         ----------
@@ -136,9 +138,16 @@ class KeyedStream:
             return self._repartition_whole_keys()
         splitter, rows, stream = self._splitter(), with_key(self.df, self.keys), new_identity()
         if not self.df.isStreaming:
-            return exchange(planned(rows, splitter)[0].drop(KEY), self.workers)
-        chosen = self._routing(splitter, "it balances hot keys with the fewest fragments")
-        routed = learning(rows, splitter, stream, self.name, folder, chosen)
+            # Where counts can be had first, a plan is part of Spark's own expression and needs no Python.
+            asked = splitter.was_given("in_task") and splitter.in_task
+            routed = with_routed_worker(rows, splitter) if asked else planned(rows, splitter)[0]
+            return exchange(routed.drop(KEY), self.workers)
+        chosen = self._routing(splitter, "it keeps every micro-batch even with few fragments")
+        if splitter.in_task:
+            register(self.df.sparkSession, stream, LoadLoop(self.name, self.workers, chosen))
+            routed = with_routed_worker(rows, splitter)
+        else:
+            routed = learning(rows, splitter, stream, self.name, folder, chosen)
         return exchange(with_loads_observed(routed.drop(KEY), stream, self.workers), self.workers)
 
     def window(
@@ -274,6 +283,10 @@ class KeyedStream:
         if chosen.strategy == "local":
             return aggregation.run(rows, stream)
         splitter = self._splitter()
+        if splitter.in_task:
+            if df.isStreaming:
+                register(df.sparkSession, stream, LoadLoop(self.name, self.workers, chosen))
+            return aggregation.run(packed(rows, splitter), stream, unpack=True)
         if df.isStreaming:
             routed = learning(rows, splitter, stream, self.name, folder, chosen)
             return aggregation.run(exchange(routed, self.workers), stream)
@@ -336,7 +349,7 @@ class KeyedStream:
         """A splitter that nobody else has."""
         if isinstance(self.split, Splitter):
             return self.split.again() if self.split.was_given("workers") else self.split.again(workers=self.workers)
-        return splitters.make("dalton" if self.split == "auto" else self.split, self.workers)
+        return splitters.make("bounded" if self.split == "auto" else self.split, self.workers)
 
     def _placer(self, asked: int | None, usual: int) -> Placer:
         """A placer that nobody else has, with the slots asked for, or as many as usual."""
@@ -375,7 +388,10 @@ class KeyedStream:
         )
 
     def _routing(self, splitter: Splitter, why: str) -> Chosen:
-        how = "learning from each micro-batch" if self.df.isStreaming else "from one pass over the data"
+        if splitter.in_task:
+            how = "in the task that has the row, for about a microsecond; split='dalton' goes by what it learned"
+        else:
+            how = "learning from each micro-batch" if self.df.isStreaming else "from one pass over the data"
         reason = f"because {why}" if self.split == "auto" else "as asked"
         return Chosen(splitter.name, f"{reason}, {how}")
 

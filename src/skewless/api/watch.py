@@ -86,7 +86,7 @@ class Watch:
         """The policy that routes rows right now, of a query whose keys are split."""
         loop = self._loop()
         if not isinstance(loop, Routing):
-            raise self._wrong(loop, "no policy routes rows here", "split=")
+            raise self._wrong(loop, "no policy routes rows here", "a splitter that learns, such as split='dalton'")
         return loop.policy
 
     @property

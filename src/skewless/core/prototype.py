@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -29,11 +30,12 @@ class Prototype:
         return made
 
     def was_given(self, option: str) -> bool:
-        """Whether the first option, or one by its name, was asked for."""
+        """Whether an option was asked for, by its name or as the first."""
         args, options = self._made_with
-        return bool(args) or option in options
+        return option in options or (bool(args) and option == next(iter(signature(type(self)).parameters)))
 
     def again(self, **options: Any) -> Self:
         """One like this that has learned nothing yet, with some options changed; those count by name."""
         args, made_with = self._made_with
-        return type(self)(**{**made_with, **options}) if options else type(self)(*args, **made_with)
+        named = dict(zip(signature(type(self)).parameters, args, strict=False))
+        return type(self)(**{**named, **made_with, **options})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow as pa
 from skewless.core import blob
 from skewless.core.arrays import Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
+from skewless.core.tables import glued
 from skewless.core.turn import Turn
 
 WIRE = pa.schema(
@@ -105,6 +107,18 @@ class Sending(Protocol):
 
     def send(self, parts: Iterable[pa.RecordBatch], sender: Sender, turn: Turn) -> Iterator[pa.RecordBatch]:
         """The lines to send; none for a task without rows."""
+
+
+@dataclass(frozen=True)
+class Unpacked(Sending):
+    """Does what `sending` does, with rows that came packed, in the first column."""
+
+    sending: Sending
+
+    def send(self, parts: Iterable[pa.RecordBatch], sender: Sender, turn: Turn) -> Iterator[pa.RecordBatch]:
+        """The lines to send."""
+        rows = (blob.load(packed.as_py()) for part in parts for packed in part.column(0))
+        yield from self.sending.send(glued(rows), sender, turn)
 
 
 def received(parts: Iterable[tuple[int, bytes | None]]) -> list[pa.RecordBatch]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.core.arrays import Bool, Int, Int64Array
+from skewless.core.arrays import Bool, BoolArray, Int, Int64Array
 from skewless.core.kernel import inner, lean_kernel
 from skewless.sketch.keys import key_hash
 
@@ -53,6 +53,17 @@ def grown(table: Int64Array) -> Int64Array:
     bigger = np.zeros((2 * len(table), table.shape[1]), np.int64)
     move(table, bigger)
     return bigger
+
+
+def roomier(table: Int64Array, kept: BoolArray) -> tuple[Int64Array, int]:
+    """The entries that are taken and kept, in a table of at least that size in which at most a quarter is taken."""
+    live = table[(table[:, HELD] != 0) & kept]
+    size = len(table)
+    while 4 * (len(live) + 1) > size:
+        size *= 2
+    target = np.zeros((size, table.shape[1]), np.int64)
+    move(live, target)
+    return target, len(live)
 
 
 @lean_kernel

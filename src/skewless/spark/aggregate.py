@@ -18,6 +18,7 @@ from skewless.operators.panes.combine import Combine
 from skewless.operators.panes.layout import Layout
 from skewless.operators.panes.partials import FIRST_KEY
 from skewless.operators.panes.worker import PanesWorker
+from skewless.operators.send import Unpacked
 from skewless.spark.result import Result
 from skewless.spark.route import KEY, column, delay_of
 from skewless.spark.staging import sent, worked
@@ -57,7 +58,9 @@ class Aggregation:
         columns += [column(self.df, name).alias(f"c{i}") for i, name in enumerate([*self.keys, *self._inputs()])]
         return self.df.select(*columns)
 
-    def run(self, rows: DataFrame, stream: str, apart: tuple[int, ...] | None = None) -> DataFrame:
+    def run(
+        self, rows: DataFrame, stream: str, apart: tuple[int, ...] | None = None, *, unpack: bool = False
+    ) -> DataFrame:
         """The result, for rows that are where they are to be combined.
 
         Parameters
@@ -68,9 +71,12 @@ class Aggregation:
             The identity under which a stream is observed.
         apart
             See `Combine`.
+        unpack
+            Whether the rows came packed.
         """
         layout, result = self.layout(), self._result()
-        lines = sent(rows, Combine(layout, self._reads(), apart), stream)
+        combine = Combine(layout, self._reads(), apart)
+        lines = sent(rows, Unpacked(combine) if unpack else combine, stream)
         timed = self.time is not None and delay_of(self.df, self.time) is not None
         mode = "update" if self.updating else "append"
         return result.named(worked(lines, partial(PanesWorker, layout), result, timed=timed, mode=mode))

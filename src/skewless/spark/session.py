@@ -17,6 +17,8 @@ ARROW_ROWS = "spark.sql.execution.arrow.maxRecordsPerBatch"
 ARROW_BYTES = "spark.sql.execution.arrow.maxBytesPerBatch"
 NO_LIMIT = str(2**31 - 1)
 SOCKETS = "spark.python.unix.domain.socket.enabled"
+CHECKSUM = "spark.sql.shuffle.orderIndependentChecksum.enabled"
+RETRY = "spark.sql.shuffle.orderIndependentChecksum.enableFullRetryOnMismatch"
 MANAGER = "spark.sql.streaming.checkpointFileManagerClass"
 FILE_SYSTEM = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 """On a local disk Spark's default manager starts three processes for every file of a checkpoint that this one does
@@ -28,6 +30,9 @@ SETTINGS = {
     ARROW_ROWS: "100000",
     ARROW_BYTES: NO_LIMIT,  # any other value, the default too, has Spark add up the size of a batch after every row
     SOCKETS: "true",  # over TCP the small writes to a Python task wait for acknowledgements, about 20 ms a task
+    # A task that routes rows may run again and give them other workers; see `in_task`.
+    CHECKSUM: "true",
+    RETRY: "true",
 }
 
 
@@ -69,6 +74,14 @@ def session(cores: int | None = None, *, memory: str = "2g", **settings: str) ->
     spark = builder.getOrCreate()
     spark.sparkContext.setLogLevel("ERROR")
     return spark
+
+
+def prepare_routing(spark: SparkSession) -> None:
+    """Warn once of a session in which a lost executor could change rows that tasks have routed."""
+    newer = tuple(map(int, spark.version.split(".")[:2])) >= (4, 3)
+    for name in (CHECKSUM, RETRY):
+        if spark.conf.get(name, "true" if newer else "false") != "true":
+            _warn(f"{name} is off: rows may be lost or doubled if an executor is lost while they are routed; set it")
 
 
 def prepare(spark: SparkSession) -> None:

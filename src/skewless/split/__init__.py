@@ -9,6 +9,7 @@ from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.split.base import Splitter
 from skewless.split.blocks import BlockPlan, allocate, partition
+from skewless.split.bounded import Bounded
 from skewless.split.cam import CAM
 from skewless.split.cm import CM
 from skewless.split.d_choices import DChoices
@@ -25,6 +26,7 @@ __all__ = [
     "CM",
     "NAMES",
     "BlockPlan",
+    "Bounded",
     "Counts",
     "DAGreedy",
     "DChoices",
@@ -41,7 +43,8 @@ __all__ = [
 ]
 
 _CLASSES: dict[str, type[Splitter]] = {
-    each.name: each for each in (Hash, Shuffle, TwoChoices, DChoices, WChoices, CAM, CM, DAGreedy, Dalton, Prompt)
+    each.name: each
+    for each in (Hash, Shuffle, TwoChoices, DChoices, WChoices, CAM, CM, DAGreedy, Dalton, Prompt, Bounded)
 }
 NAMES = tuple(_CLASSES)
 _WINDOW = ("slide", "slides")  # accepted by all, though some remember no window
@@ -58,7 +61,7 @@ def make(name: str, workers: int, **options: Any) -> Splitter:
     Traceback (most recent call last):
         ...
     skewless.core.errors.SkewlessError: no splitter 'dolton'; there are hash, shuffle, two-choices, d-choices,
-    w-choices, cam, cm, dagreedy, dalton, prompt
+    w-choices, cam, cm, dagreedy, dalton, prompt, bounded
     """
     if name not in _CLASSES:
         raise SkewlessError(f"no splitter {name!r}; there are {', '.join(NAMES)}")

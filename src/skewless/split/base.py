@@ -29,6 +29,8 @@ class Splitter(Prototype, ABC):
     """
 
     name: ClassVar[str]
+    in_task: bool = False
+    """Whether on Spark each task has a splitter of its own, instead of going by a policy."""
 
     def __init__(self, workers: int = 1) -> None:
         if not isinstance(workers, (int, np.integer)) or not 1 <= workers <= MOST_WORKERS:
@@ -42,6 +44,10 @@ class Splitter(Prototype, ABC):
         out = np.empty(len(keys), dtype=np.int32)
         self._assign(keys, _ONE, out)
         return out
+
+    def for_task(self) -> Splitter:
+        """One like this for the rows of one task."""
+        return self.again(workers=self.workers)
 
     def plan(self, seen: Counts) -> Policy:
         """A policy for a micro-batch with counts like `seen`; the splitter learns from one micro-batch to the next.
@@ -72,7 +78,6 @@ class Splitter(Prototype, ABC):
         self._assign(keys, weights, out)
         return out
 
-    @abstractmethod
     def _begin_batch(self, seen: Counts) -> None:
         """Begin a micro-batch: forget the loads of the last one, and add the tail of this one to the loads."""
 

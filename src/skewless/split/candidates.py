@@ -15,7 +15,7 @@ from skewless.core.arrays import Int, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import inner
-from skewless.sketch.open_addressing import HELD, find, full, is_full, move, put
+from skewless.sketch.open_addressing import HELD, find, full, is_full, put, roomier
 from skewless.split.sliding import LENGTH, SEEN, SlidingSplitter
 
 LAST = 2  # the first column of `table` with the last slide of a candidate
@@ -72,13 +72,8 @@ class CandidateSplitter(SlidingSplitter):
         if not full(table, meta[USED]):
             return
         oldest = meta[SLIDE] - self.slides + 1
-        live = table[(table[:, HELD] != 0) & (table[:, LAST:].max(axis=1) >= oldest)]
-        size = len(table)
-        while 4 * (len(live) + 1) > size:
-            size *= 2
-        self.seen = SeenState(np.zeros((size, table.shape[1]), dtype=np.int64), meta)
-        move(live, self.seen.table)
-        meta[USED] = len(live)
+        table, meta[USED] = roomier(table, table[:, LAST:].max(axis=1) >= oldest)
+        self.seen = SeenState(table, meta)
 
     def _begin_batch(self, seen: Counts) -> None:
         """Start a new window: a micro-batch is a window of its own."""

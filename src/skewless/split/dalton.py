@@ -78,6 +78,9 @@ class Dalton(HeldSplitter):
         lower share costs a row of Q values for each of up to workers / hot_at keys.
     choices
         The number of workers drawn for an exploration.
+    in_task
+        Whether on Spark each task learns from its own rows as they come, instead of going by a policy that was learned
+        from the micro-batches before.
 
     Examples
     --------
@@ -111,8 +114,10 @@ class Dalton(HeldSplitter):
         seed: int = 0,
         hot_at: float = 0.1,
         choices: int = 2,
+        in_task: bool = False,
     ) -> None:
         super().__init__(workers, slide=slide, slides=slides, hot_at=hot_at, statistics=statistics)
+        self.in_task = in_task
         if choices < 1:
             raise SkewlessError(f"choices is {choices}; an exploration draws at least 1 worker")
         for name, value in (("epsilon", epsilon), ("gamma", gamma), ("p1", p1), ("p2", p2)):

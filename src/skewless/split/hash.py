@@ -33,6 +33,3 @@ class Hash(Splitter):
 
     def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
         fill_homes(keys, self.workers, out)
-
-    def _begin_batch(self, seen: Counts) -> None:
-        """Hashing remembers nothing."""

@@ -1,0 +1,105 @@
+"""Rows that are routed inside their tasks: even in every micro-batch, the first included, and none lost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import skewless as sk
+from skewless.api.watch import Watch
+from skewless.spark import session
+from skewless.spark.route import KEY
+from skewless.split import Splitter
+from support.streams import start, stream_of
+
+ROWS, WORKERS = 8_000, 8
+
+
+def clicks(batches: int) -> list[pa.Table]:
+    """Micro-batches of a skewed stream, each with hot keys of its own."""
+    chance = np.random.default_rng(5)
+    shares = 1 / np.arange(1, 1001) ** 1.3
+    tables = []
+    for batch in range(batches):
+        ranks = chance.choice(1000, ROWS, p=shares / shares.sum())
+        pages = pa.array([f"page {(rank + 137 * batch) % 1000}" for rank in ranks.tolist()])
+        tables.append(pa.table({"page": pages, "value": np.arange(ROWS) + batch * ROWS}))
+    return tables
+
+
+def per_partition(df: DataFrame) -> np.ndarray:
+    counted = df.groupBy(F.spark_partition_id().alias("p")).count().collect()
+    loads = np.zeros(WORKERS, dtype=np.int64)
+    for row in counted:
+        loads[row["p"]] = row["count"]
+    return loads
+
+
+def balance(loads: np.ndarray) -> float:
+    return float(loads.max() / loads.mean())
+
+
+def run(spark: SparkSession, folder: Path, split: str | Splitter) -> tuple[list[np.ndarray], list[int], Watch]:
+    """The loads of every micro-batch, all values, and the handle on the query."""
+    loads: list[np.ndarray] = []
+    values: list[int] = []
+
+    def each(df: DataFrame, batch: int, watching: Watch) -> None:
+        df.persist()
+        loads.append(per_partition(df))
+        values.extend(row["value"] for row in df.select("value").collect())
+        df.unpersist()
+
+    keyed = sk.keyed(stream_of(spark, folder / "in", clicks(4)), "page", workers=WORKERS, split=split)
+    query = start(keyed.repartition(), folder / "to", each)
+    query.awaitTermination()
+    return loads, values, sk.watch(query)
+
+
+def test_every_micro_batch_is_even_though_hot_keys_change_in_each(spark: SparkSession, tmp_path: Path) -> None:
+    loads, values, watching = run(spark, tmp_path, "auto")
+    assert sorted(values) == list(range(4 * ROWS))
+    assert [balance(each) <= 1.1 for each in loads] == [True] * 4
+    assert watching.wait(4)
+    assert sum(watching.loads.values()) % ROWS == 0
+    assert max(watching.loads.values()) <= 1.1 * sum(watching.loads.values()) / WORKERS
+    assert "bounded over 8 workers" in watching.explain()
+    by_hash = homes_of(spark, clicks(1)[0])
+    assert balance(by_hash) > 1.5
+
+
+def homes_of(spark: SparkSession, table: pa.Table) -> np.ndarray:
+    return per_partition(sk.keyed(spark.createDataFrame(table), "page", workers=WORKERS, split="hash").repartition())
+
+
+def test_dalton_learns_inside_the_task_if_asked(spark: SparkSession, tmp_path: Path) -> None:
+    loads, values, watching = run(spark, tmp_path, sk.split.Dalton(slide=200, in_task=True))
+    assert sorted(values) == list(range(4 * ROWS))
+    by_hash = [balance(homes_of(spark, table)) for table in clicks(4)]
+    assert np.mean(list(map(balance, loads))) < 0.8 * np.mean(by_hash)
+    assert "in the task that has the row" in watching.explain()
+
+
+@pytest.mark.parametrize("split", ["bounded", sk.split.Dalton(slide=200, in_task=True)], ids=["bounded", "dalton"])
+def test_a_batch_loses_nothing(spark: SparkSession, split: str | Splitter) -> None:
+    df = spark.createDataFrame(clicks(1)[0])
+    routed = sk.keyed(df, "page", workers=WORKERS, split=split).repartition()
+    assert KEY not in routed.columns
+    assert routed.exceptAll(df).count() == 0
+    assert routed.count() == ROWS
+    assert balance(per_partition(routed)) < (1.1 if split == "bounded" else 1.6)
+
+
+def test_a_session_without_checksums_is_told(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(session, "_warned", set())
+    spark.conf.set(session.RETRY, "false")
+    try:
+        with pytest.warns(UserWarning, match="enableFullRetryOnMismatch is off: rows may be lost or doubled"):
+            sk.keyed(spark.range(9), "id", workers=2).agg(p=sk.quantile("id", 0.5))
+    finally:
+        spark.conf.set(session.RETRY, "true")
