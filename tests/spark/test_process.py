@@ -163,7 +163,8 @@ def test_workers_come_and_go_while_the_query_runs(spark: SparkSession, tmp_path:
         loads.append(watching.loads)
         if batch == 1:
             moves = watching.rebalance(2, dry_run=True)
-            assert {(move.source, move.target, move.kind) for move in moves} >= {(0, 1, "move")}
+            # Hot keys are counted in a sample, so whether a slot moves whole or is split is left to chance.
+            assert (0, 1) in {(move.source, move.target) for move in moves}
             assert not watching.moving
             assert watching.rebalance(2)
             with pytest.raises(sk.SkewlessError, match="is on its way"):
