@@ -125,6 +125,11 @@ def window_clear(window: WindowState, load: Int64Array) -> None:
     window.loads[:] = 0
     window.loads[LOAD] = load  # it belongs to the current slide and leaves the window with it
     window.meta[TOTAL] = load.sum()
+    window_forget(window)
+
+
+def window_forget(window: WindowState) -> None:
+    """Forget all fragments, but not the loads."""
     window.bits[:] = 0
     window.held[:, SLIDES_OF] = 0
     window.fragments[:] = 0
