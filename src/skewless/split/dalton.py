@@ -209,7 +209,7 @@ class Dalton(HeldSplitter):
 
     def _begin_batch(self, seen: Counts) -> None:
         super()._begin_batch(seen)
-        _close_rows(self.bandit, self.hot.state)
+        close_rows(self.bandit, self.hot.state)
         self._tail = seen.tail_loads(self.workers)
 
     def _assign_batch(self, keys: Int64Array, weights: Int64Array) -> Int32Array:
@@ -382,11 +382,11 @@ def _next_slide(bandit: Bandit, hot: HotState, window: WindowState) -> None:
 @lean_kernel
 def _next_stats(bandit: Bandit, hot: HotState, window: WindowState) -> None:
     held_next_stats(hot, window)
-    _close_rows(bandit, hot)
+    close_rows(bandit, hot)
 
 
 @lean_kernel
-def _close_rows(bandit: Bandit, hot: HotState) -> None:
+def close_rows(bandit: Bandit, hot: HotState) -> None:
     """Forget what was learned in the rows that were released at the end of the last window."""
     for j in range(hot.meta[RELEASED]):
         bandit.home[hot.rows[j, RELEASED_ROW]] = MISSING

@@ -239,24 +239,47 @@ def hot_next_window(hot: HotState, load: Int) -> None:
     """End a statistics window of this load: set the threshold from it and release the rows that were not hot again."""
     rows, meta = hot.rows, hot.meta
     ended = meta[WINDOW]
-    meta[WINDOW] += 1
     meta[RELEASED] = 0
     for row in range(rows.shape[0]):
         if rows[row, UNTIL] != MISSING and rows[row, COUNT] >= meta[THRESHOLD]:
             rows[row, UNTIL] = ended + 1
         elif rows[row, UNTIL] == ended:
-            rows[row, UNTIL] = MISSING
-            rows[meta[FREE], FREE_ROW] = row
-            rows[meta[RELEASED], RELEASED_ROW] = row
-            meta[FREE] += 1
-            meta[RELEASED] += 1
-        rows[row, LAST_COUNT] = rows[row, COUNT]
-        rows[row, COUNT] = 0
+            _release(hot, row)
     meta[THRESHOLD] = hot_threshold(hot.hot_at, load, hot.workers)
-    meta[STATS_SEEN] = meta[PROMOTED] = 0
     if meta[RELEASED] > 0:
         _reindex(hot)
+    hot_recount(hot)
+
+
+@lean_kernel
+def hot_recount(hot: HotState) -> None:
+    """Begin a statistics window; the hot keys stay."""
+    rows, meta = hot.rows, hot.meta
+    meta[WINDOW] += 1
+    meta[STATS_SEEN] = meta[PROMOTED] = 0
+    for row in range(rows.shape[0]):
+        rows[row, LAST_COUNT] = rows[row, COUNT]
+        rows[row, COUNT] = 0
     counts_next_window(hot.counts)
+
+
+@lean_kernel
+def hot_release(hot: HotState, released: Int64Array) -> None:
+    """Give back these rows, whose keys are no longer hot."""
+    hot.meta[RELEASED] = 0
+    for row in released:
+        _release(hot, row)
+    _reindex(hot)
+
+
+@inner
+def _release(hot: HotState, row: Int) -> None:
+    rows, meta = hot.rows, hot.meta
+    rows[row, UNTIL] = MISSING
+    rows[meta[FREE], FREE_ROW] = row
+    rows[meta[RELEASED], RELEASED_ROW] = row
+    meta[FREE] += 1
+    meta[RELEASED] += 1
 
 
 @inner
