@@ -93,7 +93,7 @@ class Queues:
         done = 0
         # A tuple that is sent just when a window ends was still in it, unless sending takes no time.
         side: Literal["left", "right"] = "right" if self.costs.route > 0 else "left"
-        while self._ends and self._ends[0][1] <= until:
+        while self._ends and self._ends[0][1] < until:
             number, over, emit, partials, keys = self._ends.popleft()
             before = max(done, int(np.searchsorted(sent, over, side=side)))
             self._add(sent[done:before], arrived[done:before], workers[done:before])
