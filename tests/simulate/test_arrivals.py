@@ -14,10 +14,8 @@ from skewless.workload import Zipf
 
 @given(st.floats(0.5, 500), st.lists(st.integers(1, 40), min_size=1, max_size=8))
 def test_a_constant_rate_spaces_tuples_evenly_however_time_is_cut(rate, cuts):
-    feed, times = Source(Zipf(1.0, keys=50), rate).feed(), []
-    for end in np.cumsum(cuts) / 10:
-        times.append(feed.until(float(end))[1])
-    found = np.concatenate(times)
+    feed = Source(Zipf(1.0, keys=50), rate).feed()
+    found = np.concatenate([feed.until(float(end))[1] for end in np.cumsum(cuts) / 10])
     np.testing.assert_allclose(found, np.arange(len(found)) / rate, atol=1e-4 / rate)
     assert len(found) == pytest.approx(rate * sum(cuts) / 10, abs=1)
 

@@ -2,6 +2,7 @@
 
 from skewless.simulate.arrivals import Recorded, Source, sine, steps
 from skewless.simulate.cluster import Cluster, Costs, MicroBatches
+from skewless.simulate.cooperation import Cooperation
 from skewless.simulate.engine import run
 from skewless.simulate.partitioners import Partitioners
 from skewless.simulate.replay import Replay, replay
@@ -10,6 +11,7 @@ from skewless.simulate.sustain import Sustained, sustainable
 
 __all__ = [
     "Cluster",
+    "Cooperation",
     "Costs",
     "MicroBatches",
     "Partitioners",

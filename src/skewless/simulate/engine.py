@@ -102,6 +102,7 @@ def _tuple_at_a_time(cluster: Cluster, stream: _Stream, team: Partitioners, step
         workers = _checked(team.route(keys, times, at), n)
         fragments.add(keys, workers)
         queues.arrive(times, at, workers, end)
+        team.advance(end)
         partials, merged, forwarded = forwarding.end_slide(team)
         emit = costs.emit * fragments.live.sum(axis=1) + costs.key * forwarded
         queues.end_window(step, emit, partials, merged)

@@ -82,6 +82,9 @@ class Partitioners:
         """A worker for each tuple of a whole micro-batch, which partitioners see before they route it."""
         return self._each(keys, at, _route_batch)
 
+    def advance(self, now: float) -> None:
+        """Time has come to `now`; partitioners that do not talk have nothing to do."""
+
     def end_slide(self) -> None:
         """End the slide of the routers whose slides are of time."""
         for router in self.routers:

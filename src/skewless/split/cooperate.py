@@ -141,7 +141,8 @@ class CooperativeDalton(Dalton):
     def due(self) -> Sync | None:
         """The message to send now, as the interval has passed; None while the partitioner still awaits a broadcast."""
         if self.awaiting:
-            self._late = True
+            assert self._sent is not None  # an answer is awaited
+            self._late = not self._sent.double  # a request is already on its way
             return None
         hot, rows = self.hot.state, self._live()
         counted, counts = self._frequent(rows)

@@ -22,9 +22,9 @@ class QTableReducer:
     round and the next. The value of a worker for a key is the average of the partitioners' values, weighted by how
     often each of them had the key.
 
-    The interval between messages is doubled if any partitioner asks for it, and halved if the reducer was idle for
-    longer than it works. So it settles where it is longer than the work and at most twice as long, and halving it never
-    makes it shorter than the work.
+    The interval between messages is doubled if any partitioner asks for it, and halved if the reducer has been idle for
+    longer than it worked since the last round of the query. So it settles where it is longer than the work and at most
+    twice as long, and halving it never makes it shorter than the work.
 
     Parameters
     ----------
@@ -41,6 +41,8 @@ class QTableReducer:
         values, and tells it which loads and fragments the others have made.
     hot_at
         Share of a worker's fair load from which a key is hot, as the partitioners have it.
+    shortest
+        Seconds below which the interval is never set; an eighth of `interval` if not given.
 
     Examples
     --------
@@ -56,7 +58,14 @@ class QTableReducer:
     """
 
     def __init__(
-        self, partitioners: int, workers: int, *, interval: float, merge: str = "normalised", hot_at: float = 1.0
+        self,
+        partitioners: int,
+        workers: int,
+        *,
+        interval: float,
+        merge: str = "normalised",
+        hot_at: float = 1.0,
+        shortest: float | None = None,
     ) -> None:
         if partitioners < 1:
             raise SkewlessError(f"partitioners is {partitioners}; give at least 1")
@@ -67,8 +76,10 @@ class QTableReducer:
         self.partitioners, self.workers, self.merge, self.hot_at = partitioners, workers, merge, hot_at
         self.free = 0.0
         """When all work is done that the reducer was given."""
-        self._rounds = 0
         self._first = interval
+        self._shortest = interval / 8 if shortest is None else shortest
+        self._busy = 0.0  # all work so far
+        self._then: dict[Hashable, tuple[float, float]] = {}  # when a query's last round was done, and _busy then
         self._intervals: dict[Hashable, float] = {}
         self._messages: dict[Hashable, list[Sync]] = {}
 
@@ -102,11 +113,17 @@ class QTableReducer:
         interval = self.interval(query)
         if any(message.double for message in messages):
             interval *= 2
-        elif self._rounds > 0 and start - self.free > work:
-            interval /= 2
-        self._intervals[query], self.free = interval, start + work
-        self._rounds += 1
+        elif query in self._then and self._idles(query, start, work):
+            interval = max(self._shortest, interval / 2)
+        self.free, self._busy = start + work, self._busy + work
+        self._intervals[query], self._then[query] = interval, (self.free, self._busy)
         return _merged(messages, self.workers, self.hot_at, self.merge, interval)
+
+    def _idles(self, query: Hashable, start: float, work: float) -> bool:
+        """Whether more of the time since the query's last round was idle than was spent on work."""
+        since, done = self._then[query]
+        busy = self._busy + work - done
+        return start + work - since - busy > busy
 
 
 def _merged(messages: Sequence[Sync], workers: int, hot_at: float, merge: str, interval: float) -> Broadcast:
