@@ -19,8 +19,9 @@ def team(partitioners, workers=4, **options):
     return [CooperativeDalton(workers, seed=seed, **options) for seed in range(partitioners)]
 
 
-def cooperation(partitioners=2, workers=4, interval=10.0, work=0.0, merge="normalised", **options):
-    reducer = QTableReducer(partitioners, workers, interval=interval, merge=merge, hot_at=options.get("hot_at", 1.0))
+def cooperation(partitioners=2, workers=4, interval=10.0, work=0.0, merge="normalised", shortest=None, **options):
+    hot_at = options.get("hot_at", 1.0)
+    reducer = QTableReducer(partitioners, workers, interval=interval, merge=merge, hot_at=hot_at, shortest=shortest)
     return Cooperation(reducer, team(partitioners, workers, **options), work=work)
 
 
@@ -88,7 +89,7 @@ def eight(merge, keys, workers=64, sync=50_000):
         for number in range(8):
             out[number::8] = Dalton(workers, seed=number, **options).route(keys[number::8])
         return out
-    together = cooperation(8, workers, interval=1.0, work=0.5, merge=merge, hot_at=0.1, **options)
+    together = cooperation(8, workers, interval=1.0, merge=merge, shortest=1.0, hot_at=0.1, **options)
     return together.route(keys, np.arange(len(keys)) / sync, at)
 
 

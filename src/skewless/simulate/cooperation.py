@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from math import inf
+from math import floor, inf
 
 import numpy as np
 
@@ -147,6 +147,6 @@ class Cooperation(Partitioners):
         interval = team.interval
         self.intervals.append((now, query, interval))
         # The next messages are due a whole number of intervals after the last ones.
-        team.due = team.sent + interval * (np.floor((now - team.sent) / interval + 1e-9) + 1)
+        team.due = team.sent + interval * (floor((now - team.sent) / interval + 1e-9) + 1)
         team.arrives, team.broadcast = inf, None
         self._synced = self._synced or query == 0
