@@ -83,12 +83,11 @@ def test_tuples_before_a_message_are_in_it_and_those_after_it_are_not():
 
 def eight(merge, keys, workers=64, sync=50_000):
     """Eight partitioners with windows of a million tuples of their own; messages after so many tuples of all."""
-    at, out = np.arange(len(keys)) % 8, np.empty(len(keys), dtype=np.int32)
+    at = np.arange(len(keys)) % 8
     options = {"slide": 100_000, "slides": 10}
-    if merge == "none":
-        for number in range(8):
-            out[number::8] = Dalton(workers, seed=number, **options).route(keys[number::8])
-        return out
+    if merge in ("none", "bounded"):
+        like = Dalton(workers, **options) if merge == "none" else split.Bounded(workers, **options)
+        return Partitioners.like(like, 8).route(keys, np.arange(len(keys)) / sync, at)
     together = cooperation(8, workers, interval=1.0, merge=merge, shortest=1.0, hot_at=0.1, **options)
     return together.route(keys, np.arange(len(keys)) / sync, at)
 
@@ -99,11 +98,13 @@ def test_what_partitioners_share_decides_about_balance_and_fragments():
     distinct, counts = np.unique(last, return_counts=True)
     hot = distinct[counts >= 0.1 * len(last) / 64]
     balance, fragments = {}, {}
-    for merge in ("none", "normalised", "printed", "shared"):
+    for merge in ("none", "normalised", "printed", "shared", "bounded"):
         routed = eight(merge, keys)[-1_000_000:]
         balance[merge] = metrics.max_over_avg(routed, 64)
         fragments[merge] = np.mean([len(np.unique(routed[last == key])) for key in hot])
     assert balance["none"] < 1.05
+    assert balance["bounded"] <= 1.1
+    assert fragments["bounded"] < 10  # they need no messages, as all of them probe in the same order
     assert 1.3 < balance["normalised"] < 2.2
     assert 1.1 < balance["shared"] < 1.45
     assert 24 < fragments["none"] < 33
@@ -167,6 +168,8 @@ def test_without_a_broadcast_before_its_end_a_window_is_reduced():
 def test_what_cannot_cooperate_is_refused():
     with pytest.raises(SkewlessError, match=r"the teams have \[1\] partitioners, but the reducer waits for 2"):
         Cooperation(QTableReducer(2, 4, interval=1.0), team(1))
+    with pytest.raises(SkewlessError, match=r"hot_at is 0\.5 for a partitioner and 1\.0 for the reducer"):
+        Cooperation(QTableReducer(2, 4, interval=1.0), team(2, hot_at=0.5))
     cluster = Cluster(4, 1, Windows.of("1 second"), Costs(), engine=MicroBatches(1.0))
     with pytest.raises(SkewlessError, match="route tuples as they come"):
         run(cluster, Source(Recorded(np.array([1])), 1.0), cooperation(), seconds=1)

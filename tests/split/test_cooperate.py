@@ -169,29 +169,35 @@ def test_a_key_that_the_common_table_lost_is_no_longer_hot():
 
 
 def test_shared_loads_and_fragments_are_those_of_the_others_until_they_tell_anew():
-    first, second = (CooperativeDalton(4, **(PRINTED | {"epsilon": 1.0}), seed=seed) for seed in (1, 2))
-    sent = [[], []]
-
-    def together():
-        reducer = QTableReducer(2, 4, interval=1.0, merge="shared")
-        reducer.add(first.due())
-        reducer.add(second.due())
-        common = reducer.reduce(0.0, 0.0)
-        first.receive(common)
-        second.receive(common)
-
+    first, second = (CooperativeDalton(16, **(PRINTED | {"epsilon": 1.0}), seed=seed) for seed in (1, 2))
+    sent: list[list[int]] = [[], []]
     for _ in range(3):
+        reducer = QTableReducer(2, 16, interval=1.0, merge="shared")
         for partitioner, own in zip((first, second), sent, strict=True):
-            own += partitioner.route(np.full(5, 7)).tolist()
-        together()
-        every = np.bincount(sent[0] + sent[1], minlength=4)
+            own += partitioner.route(np.full(2, 7)).tolist()
+            reducer.add(partitioner.due())
+        common = reducer.reduce(0.0, 0.0)
+        for partitioner in (first, second):
+            partitioner.receive(common)
+        every = np.bincount(sent[0] + sent[1], minlength=16)
         assert first.loads.tolist() == second.loads.tolist() == every.tolist()
-    # Fragments are told of keys that were hot when the message was sent.
-    hot = [own[5:] for own in sent]
-    assert first.fragments(7) == second.fragments(7) == len(set(hot[0] + hot[1]))
-    sent[0] += first.route(np.full(1, 7)).tolist()
-    assert first.loads.sum() == 31
-    assert second.loads.sum() == 30
+    # The first two tuples of each came before the key was hot, which no fragments are kept of.
+    hot = [set(own[2:]) for own in sent]
+    assert hot[0] - hot[1]
+    assert hot[1] - hot[0]
+    assert first.fragments(7) == second.fragments(7) == len(hot[0] | hot[1])
+    first.route(np.full(1, 7))
+    assert (first.loads.sum(), second.loads.sum()) == (13, 12)
+    for _ in range(first.slides):
+        first.end_slide()  # what is its own has left the window, and what others told is still there
+    assert first.loads.tolist() == np.bincount(sent[1], minlength=16).tolist()
+    assert first.fragments(7) == len(hot[1])
+
+
+def test_one_like_another_has_its_options_and_a_seed_of_its_own():
+    like = CooperativeDalton.as_printed(4, slide=None, slides=3).again(seed=5)
+    assert (like.workers, like.slides, like.stats_window) == (4, 3, None)
+    assert (like.hot.state.hot_at, like.bandit.random[0]) == (1.0, 5)
 
 
 def test_messages_are_merged_once_all_are_there_and_of_one_round():

@@ -71,6 +71,12 @@ class Cooperation(Partitioners):
                 f"the teams have {[len(team) for team in teams]} partitioners, but the reducer waits for "
                 f"{reducer.partitioners} of each"
             )
+        for partitioner in (each for team in teams for each in team):
+            if partitioner.hot.state.hot_at != reducer.hot_at:
+                raise SkewlessError(
+                    f"hot_at is {partitioner.hot.state.hot_at} for a partitioner and {reducer.hot_at} for the reducer; "
+                    "give both the same"
+                )
         super().__init__(*teams[0])
         self.reducer, self._work = reducer, work
         self.intervals: list[tuple[float, int, float]] = []
