@@ -140,6 +140,27 @@ def test_every_key_of_a_window_has_exactly_one_result(partitioners, forward):
         assert found.forwarded.sum() == 0
 
 
+def test_forwarding_is_refused_where_keys_that_are_not_hot_are_split():
+    cluster = Cluster(8, 2, Windows.of("3 seconds", "1 second"), Costs(), forward=True)
+    forgetful = split.CAM(8, slide=None, slides=1)  # remembers a third of the window, and then sends keys elsewhere
+    with pytest.raises(SkewlessError, match=r"a window of \d+ keys has \d+ results"):
+        run(cluster, Source(Zipf(1.0, keys=300, seed=5), 300.0), forgetful, seconds=6)
+
+
+def test_forwarding_by_what_one_partitioner_knows_would_give_two_results():
+    # The first partitioner splits key 7. The second has it in one tuple of ten: its home holds tuples of both.
+    keys, at = np.tile([7, 7, 7, 7, 7, 100, 101, 7], 50), np.tile([0] * 7 + [1], 50)
+    keys[7::8] = np.where(np.arange(50) % 10 == 0, 7, 1000 + np.arange(50))
+    both = Partitioners(*(split.DAGreedy(4, slide=None, slides=2, stats_window=100) for _ in range(2)))
+    routed = both.route(keys, np.arange(400) / 400, at)
+    hot = [router.take_hot().tolist() for router in both.routers]
+    assert hot == [[7], []]
+    assert len(np.unique(routed[(at == 0) & (keys == 7)])) > 1
+    cold = np.unique(routed[(at == 1) & (keys == 7)])
+    assert len(cold) == 1  # a combiner that believed the second one alone would emit key 7 itself
+    assert not both.synced  # so the cluster forwards nothing
+
+
 def test_only_hot_keys_take_the_second_step():
     keys = np.concatenate([np.full(40, 7), np.arange(100, 160)] * 4)
     cluster = Cluster(4, 1, Windows.of("2 seconds", "1 second"), Costs(partial=1e-3, key=1e-4), forward=True)

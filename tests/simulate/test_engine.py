@@ -81,6 +81,40 @@ def test_a_cluster_is_the_same_as_one_in_plain_python(
     np.testing.assert_allclose(found.imbalance, [max(loads) - sum(loads) / combiners for loads in plain.loads])
 
 
+@settings(max_examples=80)
+@given(
+    keys=st.lists(st.integers(0, 9), min_size=1, max_size=60),
+    rate=st.sampled_from([4.0, 8.0, 16.0]),
+    partitioners=st.integers(1, 3),
+    combiners=st.integers(1, 4),
+    reducers=st.integers(1, 3),
+    per_slide=st.integers(1, 3),
+    slides=st.integers(1, 3),
+    costs=st.tuples(*[st.sampled_from([0, 1, 3, 20])] * 6),
+)
+def test_micro_batches_are_the_same_as_in_plain_python(
+    keys, rate, partitioners, combiners, reducers, per_slide, slides, costs
+):
+    batches = 2 * per_slide
+    windows = Windows(slides * per_slide * 1_000_000, per_slide * 1_000_000)
+    names = ("route", "tuple", "emit", "partial", "key")
+    prices = {name: cost * TICK for name, cost in zip(names, costs[:5], strict=True)}
+    made = cluster(combiners, reducers, windows, **prices, engine=MicroBatches(1.0, overhead=costs[5] * TICK))
+    tuples = [
+        (i / rate, keys[i % len(keys)], i % partitioners, keys[i % len(keys)] % combiners)
+        for i in range(int(batches * rate))
+    ]
+    plain = plain_cluster.micro_batches(made, tuples, partitioners, batches)
+    team = Partitioners(*(Modulo(combiners) for _ in range(partitioners)))
+    found = run(made, source(keys, rate), team, seconds=batches)
+    np.testing.assert_allclose(found.delay, plain.delay)
+    np.testing.assert_allclose(found.latency, [np.mean(plain.latency[step]) for step in range(batches)])
+    np.testing.assert_allclose(found.longest, [np.max(plain.latency[step]) for step in range(batches)])
+    assert found.partials.tolist() == plain.partials
+    assert found.gamma.tolist() == plain.gamma
+    assert found.keys.tolist() == found.results.tolist() == plain.keys
+
+
 def test_one_worker_with_a_service_time_has_its_inverse_as_capacity():
     found = run(cluster(tuple=1 / 128), source([7], 64.0), split.Hash(1), seconds=3)
     assert found.capacity.tolist() == [128.0] * 3
@@ -234,6 +268,28 @@ def test_the_fragments_of_watched_keys_are_recorded():
     found = run(made, source([9, 9, 9, 9, 5, 6], 6.0), split.Shuffle(4), seconds=3, watch=[9, 77])
     assert found.watched[:, 1].tolist() == [0, 0, 0]
     assert found.watched[-1, 0] == 4
+
+
+def test_what_does_not_count_is_left_out_of_the_demand():
+    found = run(cluster(tuple=1 / 64), Source(Recorded(np.array([1])), steps((0, 16), (2, 32))), Modulo(1), seconds=4)
+    assert found.demand() == 0.375
+    assert found.demand(since=2) == 0.5
+    with pytest.raises(SkewlessError, match="nothing was measured after 4 s"):
+        found.demand(since=4)
+
+
+def test_a_silent_stream_has_no_imbalance_and_no_bound():
+    found = run(cluster(2, tuple=1.0), Source(Recorded(np.array([1])), steps((0, 0), (1, 1))), Modulo(2), seconds=2)
+    assert found.tuples.tolist() == [0, 1]
+    assert found.max_over_avg.tolist() == [1.0, 2.0]
+    assert found.capacity.tolist() == [np.inf, 1.0]
+    assert found.latency[0] == 0
+
+
+def test_costs_that_leave_no_time_for_tuples_have_no_sustained_rate():
+    made = cluster(1, 1, partial=2.0)
+    with pytest.raises(SkewlessError, match="no rate was found"):
+        sustainable(lambda rate: run(made, source([1], max(1.0, rate)), Modulo(1), 1), start=10.0)
 
 
 def test_the_sustained_rate_is_that_of_the_heaviest_worker():

@@ -66,3 +66,31 @@ def simulate(cluster: Cluster, tuples: list[tuple[float, int, int, int]], partit
         plain.keys.append(len(everything))
         plain.loads.append([sum(w == c for *_, w in window) for c in range(cluster.combiners)])
     return plain
+
+
+def micro_batches(cluster: Cluster, tuples: list[tuple[float, int, int, int]], partitioners: int, steps: int) -> Plain:
+    """The same for an engine that collects micro-batches: `delay` is when each was done, after its interval."""
+    assert cluster.engine is not None
+    costs, engine, plain, free = cluster.costs, cluster.engine, Plain(), 0.0
+    per_slide = round(cluster.slide / engine.interval)
+    for step in range(steps):
+        start, end = step * engine.interval, (step + 1) * engine.interval
+        batch = [each for each in tuples if start <= each[0] < end]
+        oldest = end - cluster.slides * cluster.slide
+        results = {key for time, key, _, _ in tuples if oldest <= time < end} if (step + 1) % per_slide == 0 else set()
+        route = max(costs.route * sum(p == number for _, _, p, _ in batch) for number in range(partitioners))
+        combine = max(
+            costs.tuple * sum(w == c for *_, w in batch) + costs.emit * len({key for _, key, _, w in batch if w == c})
+            for c in range(cluster.combiners)
+        )
+        fragments = {(key, w) for _, key, _, w in batch}
+        of = [reducer_of(key, cluster.reducers) for key, _ in fragments]
+        done = [reducer_of(key, cluster.reducers) for key in results]
+        merge = max(costs.partial * of.count(r) + costs.key * done.count(r) for r in range(cluster.reducers))
+        free = max(free, end) + engine.overhead + route + combine + merge
+        plain.delay.append(free - end)
+        plain.partials.append(len(fragments))
+        plain.gamma.append(max(of.count(r) for r in range(cluster.reducers)))
+        plain.keys.append(len(results))
+        plain.latency[step] = [free - time for time, *_ in batch]
+    return plain

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from skewless.core.arrays import FloatArray, Int64Array
+from skewless.core.errors import SkewlessError
 
 
 @dataclass(frozen=True, eq=False)
@@ -107,4 +108,7 @@ class Run:
         since
             The seconds at the beginning that do not count.
         """
-        return float(self.work[self.time > since + 1e-9].mean(axis=0).max() / self.step)
+        counted = self.work[self.time > since + 1e-9]
+        if len(counted) == 0:
+            raise SkewlessError(f"nothing was measured after {since} s; the run has {self.time[-1]} s")
+        return float(counted.mean(axis=0).max() / self.step)

@@ -67,7 +67,10 @@ def sustainable(run_at: Callable[[float], Run], start: float, since: float = 0.0
         if best is not None and low is not None and low[1] > 1 - tolerance / 4:
             return best
         rate = _next(low, high, tolerance)
-    raise SkewlessError(f"no rate was found in {MOST_RUNS} runs; is the demand at {rate:g} tuples a second a fluke?")
+    raise SkewlessError(
+        f"no rate was found in {MOST_RUNS} runs, the last at {rate:g} tuples a second; if work that does not depend on "
+        "the rate takes all the time, give more servers"
+    )
 
 
 def _next(low: tuple[float, float] | None, high: tuple[float, float] | None, tolerance: float) -> float:
