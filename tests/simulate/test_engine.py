@@ -234,6 +234,15 @@ def test_micro_batches_take_their_stages_one_after_the_other(partitioners):
     assert found.latency[0] == pytest.approx(plain + 1 - 63 / 128)
 
 
+def test_the_busiest_reducer_has_partials_and_results_together():
+    first, second = ([key for key in range(40) if plain_cluster.reducer_of(key, 2) == r] for r in (0, 1))
+    # Five keys of one reducer, and then three of the other: 3 partials and 3 results, against 5 results.
+    made = cluster(1, 2, Windows.of("2 seconds"), partial=TICK, key=TICK, engine=MicroBatches(1.0))
+    keys = [*second[:5], *second[:5], *first[:3], *first[:3], *first[:3], first[0]]
+    found = run(made, source(keys, 10.0), Modulo(1), seconds=2)
+    assert found.work[:, 0].tolist() == [5 * TICK, 6 * TICK]
+
+
 def test_micro_batches_queue_behind_each_other_when_they_take_longer_than_their_interval():
     made = cluster(1, 1, ONE_SECOND, tuple=1 / 64, engine=MicroBatches(1.0))
     found = run(made, source([5], 96.0), Modulo(1), seconds=4)
@@ -294,7 +303,7 @@ def test_costs_that_leave_no_time_for_tuples_have_no_sustained_rate():
 
 def test_the_sustained_rate_is_that_of_the_heaviest_worker():
     made = cluster(4, tuple=1 / 128)
-    for start in (1.0, 200.0, 1e5):
+    for start in (1.0, 1.05 * 128 * 4 / 3, 200.0, 1e5):
         found = sustainable(lambda rate: run(made, source([0, 0, 0, 1], rate), Modulo(4), 4), start=start)
         assert 0.98 * 128 * 4 / 3 <= found.rate <= 1.01 * 128 * 4 / 3
 
