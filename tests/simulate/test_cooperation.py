@@ -186,6 +186,17 @@ def test_without_a_broadcast_before_its_end_a_window_is_reduced():
     assert found.partials[0] == 100
 
 
+def test_messages_take_time_in_which_nothing_is_routed():
+    cluster = Cluster(4, 1, Windows.of("20 seconds"), Costs(route=1 / 8, tuple=0.0, partial=0.0))
+    reducer = QTableReducer(2, 4, interval=10.0)
+    costly = Cooperation(reducer, team(2), work=6.0, tell=2.0)
+    found = run(cluster, Source(Recorded(np.arange(100)), 8.0), costly, seconds=40)
+    # Each routes 80 tuples a slide, in 10 seconds. One broadcast comes in the first slide, at 16, and two in the next.
+    assert found.work[:, :2].tolist() == [[12.0, 12.0], [14.0, 14.0]]
+    assert found.backlog.tolist() == [2.0, 4.0]
+    assert found.longest[0] < 1 < found.longest[1]
+
+
 def test_what_cannot_cooperate_is_refused():
     with pytest.raises(SkewlessError, match=r"the teams have \[1\] partitioners, but the reducer waits for 2"):
         Cooperation(QTableReducer(2, 4, interval=1.0), team(1))

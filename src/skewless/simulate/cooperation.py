@@ -41,6 +41,8 @@ class Cooperation(Partitioners):
         The partitioners of each query. `run` simulates the cluster of the first one.
     work
         Seconds that merging takes: a number, or a function of the time at which it begins.
+    tell
+        Seconds that a partitioner takes for a message and the broadcast that answers it, in which it routes nothing.
 
     Attributes
     ----------
@@ -65,6 +67,7 @@ class Cooperation(Partitioners):
         reducer: QTableReducer,
         *teams: Sequence[CooperativeDalton],
         work: float | Callable[[float], float] = 0.0,
+        tell: float = 0.0,
     ) -> None:
         if not teams or {len(team) for team in teams} != {reducer.partitioners}:
             raise SkewlessError(
@@ -78,7 +81,8 @@ class Cooperation(Partitioners):
                     "give both the same"
                 )
         super().__init__(*teams[0])
-        self.reducer, self._work = reducer, work
+        self.reducer, self._work, self._tell = reducer, work, tell
+        self._told = 0  # rounds of the first query in this slide
         self.intervals: list[tuple[float, int, float]] = []
         first = [reducer.interval(query) for query in range(len(teams))]
         self._teams = [_Team(team, Partitioners(*team), at, at) for team, at in zip(teams, first, strict=True)]
@@ -88,6 +92,11 @@ class Cooperation(Partitioners):
     def synced(self) -> bool:
         """Whether a broadcast came within the slide, so that all knew which keys are hot."""
         return self._synced or len(self) == 1
+
+    @property
+    def spent(self) -> float:
+        """Seconds of this slide that each partitioner took for messages."""
+        return self._tell * self._told
 
     def route(self, keys: Int64Array, times: FloatArray, at: Int64Array) -> Int32Array:
         """A worker for each tuple, for the first query."""
@@ -114,7 +123,7 @@ class Cooperation(Partitioners):
 
     def end_slide(self) -> None:
         """End the slide of all partitioners; before the next one ends, a broadcast has to come again."""
-        self._synced = False
+        self._synced, self._told = False, 0
         for team in self._teams:
             team.members.end_slide()
 
@@ -155,4 +164,6 @@ class Cooperation(Partitioners):
         # The next messages are due a whole number of intervals after the last ones.
         team.due = team.sent + interval * (floor((now - team.sent) / interval + 1e-9) + 1)
         team.arrives, team.broadcast = inf, None
-        self._synced = self._synced or query == 0
+        if query == 0:
+            self._synced = True
+            self._told += 1

@@ -110,13 +110,14 @@ def _tuple_at_a_time(cluster: Cluster, stream: _Stream, team: Partitioners, step
         routed = np.bincount(at, minlength=len(team)) if len(at) else np.full(len(team), len(keys))
         record.work[step] = np.concatenate(
             [
-                costs.route * routed,
+                costs.route * routed + team.spent,
                 costs.tuple * loads + emit,
                 costs.partial * partials.sum(axis=0) + costs.key * merged,
             ]
         )
         record.end_slide(step, loads, partials.sum(axis=0), fragments.held(watched).sum(axis=1))
         record.results(step, int(fragments.live_keys.sum()), int(merged.sum()), int(forwarded.sum()))
+        queues.hold(end, team.spent)
         record.backlog[step] = queues.backlog(end)
         team.end_slide()
         fragments.end_slide()

@@ -80,6 +80,12 @@ class Queues:
         over = max((number + 1) * self.slide, float(self.partitioners.max()))
         self._ends.append((number, over, emit, partials, keys))
 
+    def hold(self, now: float, seconds: float) -> None:
+        """All partitioners do something else for so long."""
+        if seconds > 0:
+            np.maximum(self.partitioners, now, out=self.partitioners)
+            self.partitioners += seconds
+
     def drain(self) -> None:
         """Do all that is left to do."""
         none = np.zeros(0)
