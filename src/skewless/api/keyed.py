@@ -45,6 +45,8 @@ from skewless.split import Prompt, Splitter
 SPLITS = ("auto", "local", "spark", *splitters.NAMES)
 PLACES = ("auto", "hash", *(name for name in placers.NAMES if name != "uniform"))  # "hash" is its name here
 _MOVELESS = ("local", "spark")
+_COST_OF_ROWS = "costs about a microsecond a row; split='dalton' costs less and is two micro-batches behind"
+_COST_OF_PACKED_ROWS = "costs no more than moving rows by hash; split='local' moves none"
 
 
 def keyed(
@@ -142,7 +144,7 @@ class KeyedStream:
             asked = splitter.was_given("in_task") and splitter.in_task
             routed = with_routed_worker(rows, splitter) if asked else planned(rows, splitter)[0]
             return exchange(routed.drop(KEY), self.workers)
-        chosen = self._routing(splitter, "it keeps every micro-batch even with few fragments")
+        chosen = self._routing(splitter, "it keeps every micro-batch even with few fragments", _COST_OF_ROWS)
         if splitter.in_task:
             register(self.df.sparkSession, stream, LoadLoop(self.name, self.workers, chosen))
             routed = with_routed_worker(rows, splitter)
@@ -387,9 +389,9 @@ class KeyedStream:
             "local", "because these aggregates cost less than moving a row, so rows are combined where they lie"
         )
 
-    def _routing(self, splitter: Splitter, why: str) -> Chosen:
+    def _routing(self, splitter: Splitter, why: str, cost: str = _COST_OF_PACKED_ROWS) -> Chosen:
         if splitter.in_task:
-            how = "in the task that has the row, for about a microsecond; split='dalton' goes by what it learned"
+            how = f"in the task that has the row, which {cost}"
         else:
             how = "learning from each micro-batch" if self.df.isStreaming else "from one pass over the data"
         reason = f"because {why}" if self.split == "auto" else "as asked"

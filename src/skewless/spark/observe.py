@@ -20,7 +20,9 @@ from skewless.spark.route import KEY, WORKER
 
 SAMPLE = 8
 """One row in so many of a stream goes into the sketch of its keys, which costs more than all else that is observed."""
-_SAMPLED = "__skewless_sampled"
+FIRST = 1 << 16
+"""So many rows of each partition of a batch are counted before counting goes over to a sample."""
+_FIRST, _SAMPLED = "__skewless_first", "__skewless_sampled"
 
 
 def with_keys_observed(df: DataFrame, stream: str, workers: int) -> DataFrame:
@@ -82,8 +84,20 @@ def exact_counts(rows: DataFrame) -> Counts | None:
 
 
 def top_counts(rows: DataFrame, workers: int) -> Counts | None:
-    """The most frequent keys of batch rows that have their `KEY`, in one pass; None without rows."""
-    return counts_of(rows.agg(*_top(workers, KEY, 1)).collect()[0])
+    """The most frequent keys of batch rows that have their `KEY`, in one pass; None without rows.
+
+    The first rows of each partition are all counted, and of the others a sample, so that small batches are counted
+    exactly and large ones fast.
+    """
+    place = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1))  # of a row in its partition
+    rows = rows.select(KEY, (place < FIRST).alias(_FIRST)).filter(F.col(_FIRST) | (F.rand(SEED) < 1 / SAMPLE))
+    rows = rows.select(
+        F.when(F.col(_FIRST), F.col(KEY)).alias(_FIRST), F.when(~F.col(_FIRST), F.col(KEY)).alias(_SAMPLED)
+    )
+    parts = {_FIRST: 1, _SAMPLED: SAMPLE}
+    tops = [F.struct(*_top(workers, key, sample, F.count(key) * sample)).alias(key) for key, sample in parts.items()]
+    found = [counts for counts in map(counts_of, rows.agg(*tops).collect()[0]) if counts is not None]
+    return Counts.sum(found) if found else None
 
 
 def counts_of(row: Row) -> Counts | None:
@@ -97,11 +111,12 @@ def counts_of(row: Row) -> Counts | None:
     return Counts(keys, counts, max(int(row["rows"]), int(counts.sum())))
 
 
-def _top(workers: int, key: str, sample: int) -> list[Column]:
+def _top(workers: int, key: str, sample: int, rows: Column | None = None) -> list[Column]:
     """How many rows there are, and the most frequent values of `key`: more of them than can be hot, within reason."""
     most = min(1024, max(64, 8 * workers))
     top = F.expr(f"approx_top_k({key}, {most}, {16 * most})")
-    return [F.count(F.lit(1)).alias("rows"), top.alias("top"), F.lit(sample).alias("sample")]
+    rows = F.count(F.lit(1)) if rows is None else rows
+    return [rows.alias("rows"), top.alias("top"), F.lit(sample).alias("sample")]
 
 
 def _name(stream: str, kind: str) -> str:
