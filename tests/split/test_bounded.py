@@ -15,6 +15,7 @@ from skewless.core.hashing import xxhash64
 from skewless.core.home import homes
 from skewless.core.policy import MOST_LANES, Policy
 from skewless.simulate.replay import replay
+from skewless.sketch.open_addressing import HELD, KEY
 from skewless.split import Bounded, Dalton
 from skewless.split.fill import fill
 
@@ -174,3 +175,12 @@ def test_keys_that_fit_at_home_have_no_lanes() -> None:
     seen = Counts(keys, np.full(100, 10), 100_000)
     policy = Bounded(8).plan(seen)
     assert policy.route(keys).tolist() == homes(keys, 8).tolist()
+
+
+def test_a_key_that_left_home_is_remembered_once_when_the_table_grows() -> None:
+    splitter = Bounded(64, slide=20_000)
+    splitter.route(zipf(1.0, 400_000))
+    table = splitter.state.keys
+    keys = table[table[:, HELD] != 0, KEY]
+    assert len(table) > 256
+    assert len(keys) == len(np.unique(keys))

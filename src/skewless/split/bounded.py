@@ -217,7 +217,7 @@ def _route(
         hashed = xxhash64_long(key, SEED)
         home = pmod(hashed, workers)
         worker = home
-        row = probe(table, key, hashed >> 20)
+        row = probe(table, key, hashed)
         hot = table[row, HELD] != 0 and table[row, LEFT] > meta[GONE]
         if hot or (loads[LOAD, home] >= meta[HOT_LIMIT] and _leaves(votes, home, key, loads[LOAD, home], meta)):
             if is_full(table, meta[KEYS]) or is_full(fragments, meta[FRAGMENTS]):
