@@ -20,7 +20,7 @@ $(ready) $(docs): export PIP_CONSTRAINT := $(pins)
 $(ready) $(docs): export PIP_BUILD_CONSTRAINT := $(pins)
 $(ready) $(docs): export PIP_USE_PEP517 := 1
 
-.PHONY: help test fast soak lint docs bench bench-chop bench-place bench-route bench-spark bench-versions demo clean java compiling
+.PHONY: help test fast soak lint docs bench bench-chop bench-place bench-route bench-skew bench-spark bench-versions demo clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -56,8 +56,11 @@ demo: java $(ready) | compiling  ## a skewed clickstream through Spark's own win
 bench: $(ready) | compiling  ## measure the speed of the routing kernels
 	.venv/bin/python -m benchmarks.split
 
-bench-spark: java $(ready) | compiling  ## measure windows, skew and memory on Spark (about 20 minutes)
+bench-spark: java $(ready) | compiling  ## measure windows and memory on Spark (about 15 minutes)
 	.venv/bin/python -m benchmarks.spark windows
+
+bench-skew: java $(ready) | compiling  ## measure what skew costs in wall-clock time on Spark (about 10 minutes)
+	.venv/bin/python -m benchmarks.spark skew
 
 bench-place: java $(ready) | compiling  ## measure processors and moving state on Spark (about 20 minutes)
 	.venv/bin/python -m benchmarks.spark place
