@@ -58,9 +58,9 @@ def partition(keys: Int64Array, counts: Int64Array, blocks: int, already: Int64A
     if not, it fills that block, and the rest goes to the fullest block that can hold it. If no block can hold it, it
     fills the emptiest block, and so on, so that the rest goes to as few blocks as possible.
 
-    The paper names no order for the residuals. Smallest first, nearly all of them stay where their keys are, and the few
-    largest keys fill the room that is left: there are about as many extra fragments as blocks. Largest first, the hot
-    keys would fill every block, and each of the many small residuals would become a fragment.
+    The paper names no order for the residuals. Smallest first, nearly all of them stay where their keys are, and the
+    few largest keys fill the room that is left: there are about as many extra fragments as blocks. Largest first, the
+    hot keys would fill every block, and each of the many small residuals would become a fragment.
 
     The dealing continues at the block where the large keys ended, so that the numbers of keys differ by at most one.
     With fewer keys than blocks the cut-off is the size of a block, because N / K would leave every key whole. `already`
