@@ -17,6 +17,7 @@ from skewless.split.dagreedy import DAGreedy
 from skewless.split.dalton import Dalton
 from skewless.split.hash import Hash
 from skewless.split.prompt import Prompt
+from skewless.split.receiver import Receiver
 from skewless.split.shuffle import Shuffle
 from skewless.split.two_choices import TwoChoices
 from skewless.split.w_choices import WChoices
@@ -33,6 +34,7 @@ __all__ = [
     "Dalton",
     "Hash",
     "Prompt",
+    "Receiver",
     "Shuffle",
     "Splitter",
     "TwoChoices",
