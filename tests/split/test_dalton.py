@@ -22,7 +22,22 @@ from skewless.workload import Zipf, new_hot_keys
 class PlainDalton:
     """Algorithm 1 with dictionaries, one tuple at a time, and the same random draws."""
 
-    def __init__(self, workers, *, slide, slides, epsilon, hot_at, choices, max_split, seed, gamma=0.1, p1=0.5, p2=0.5):
+    def __init__(
+        self,
+        workers,
+        *,
+        slide,
+        slides,
+        epsilon,
+        hot_at,
+        choices,
+        max_split,
+        seed,
+        stats=None,
+        gamma=0.1,
+        p1=0.5,
+        p2=0.5,
+    ):
         self.n, self.slide, self.hot_at, self.choices, self.seed = workers, slide, hot_at, choices, seed
         self.max_split, self.gamma, self.p1, self.p2 = max_split, gamma, p1, p2
         self.scale = gap_scale(epsilon)
@@ -32,8 +47,10 @@ class PlainDalton:
         self.window = deque([[]], maxlen=slides)  # slides of (key or None, worker)
         self.holders = {}  # key -> holders in the order in which they came, as the library lists them
         self.counts, self.last_counts = Counter(), Counter()
-        self.number = 0
-        self.threshold = max(2, int(np.ceil(hot_at * slide / workers)))
+        self.number = self.seen = 0
+        self.stats = stats  # tuples in a statistics window; a slide if not given
+        known = stats or slide
+        self.threshold = max(2, int(np.ceil(hot_at * known / workers))) if known else float("inf")
 
     def _draw(self):
         self.drawn += 1
@@ -43,8 +60,11 @@ class PlainDalton:
         return [self.one(int(key)) for key in keys]
 
     def one(self, key):
-        if sum(self.counts.values()) == self.slide:
+        if self.seen == self.slide:
             self.end_slide()
+        if self.stats and sum(self.counts.values()) == self.stats:
+            self.end_stats()
+        self.seen += 1
         home = int(homes(np.array([key]), self.n)[0])
         self.counts[key] += 1
         if key not in self.q and self.counts[key] < self.threshold:
@@ -89,6 +109,17 @@ class PlainDalton:
         return [counted[worker] for worker in range(self.n)]
 
     def end_slide(self):
+        if not self.stats:
+            self.end_stats()
+        self.seen = 0
+        self.window.append([])
+        for key, held in self.holders.items():
+            left = [w for w in held if any((key, w) in slide for slide in self.window)]
+            for worker in sorted(set(held) - set(left)):  # the last takes the place of one that goes
+                held[held.index(worker)] = held[-1]
+                held.pop()
+
+    def end_stats(self):
         for key in list(self.q):
             if self.counts[key] >= self.threshold:
                 self.until[key] = self.number + 1
@@ -98,14 +129,8 @@ class PlainDalton:
                     slide[:] = [(None if k == key else k, worker) for k, worker in slide]
         self.number += 1
         self.last_counts = Counter({key: count for key, count in self.counts.items() if key in self.q})
-        self.threshold = max(2, int(np.ceil(self.hot_at * self.slide / self.n)))
+        self.threshold = max(2, int(np.ceil(self.hot_at * sum(self.counts.values()) / self.n)))
         self.counts = Counter()
-        self.window.append([])
-        for key, held in self.holders.items():
-            left = [w for w in held if any((key, w) in slide for slide in self.window)]
-            for worker in sorted(set(held) - set(left)):  # the last takes the place of one that goes
-                held[held.index(worker)] = held[-1]
-                held.pop()
 
 
 @settings(max_examples=60)
@@ -132,6 +157,122 @@ def test_routes_as_algorithm_1_does(keys, workers, slide, slides, epsilon, hot_a
     for key, q in plain.q.items():
         np.testing.assert_allclose(fast.values(key), q, atol=1e-8)
         assert fast.fragments(key) == len(plain.holders[key])
+
+
+@settings(max_examples=60)
+@given(
+    slides_of_time=st.lists(st.lists(st.integers(0, 12).map(lambda k: k // 4), max_size=60), max_size=8),
+    workers=st.integers(1, 9),
+    slides=st.integers(1, 4),
+    stats=st.sampled_from([None, 1, 7, 25, 60]),
+    hot_at=st.sampled_from([0.3, 1.0]),
+    seed=st.integers(0, 5),
+)
+def test_slides_of_time_and_statistics_windows_of_their_own(slides_of_time, workers, slides, stats, hot_at, seed):
+    options = {"slide": None, "slides": slides, "epsilon": 0.3, "hot_at": hot_at}
+    options |= {"choices": 2, "max_split": None, "seed": seed}
+    plain = PlainDalton(workers, stats=stats, **options)
+    fast = Dalton(workers, statistics="exact", stats_window=stats or "slide", **options)
+    for part in slides_of_time:
+        assert fast.route(np.array(part, dtype=np.int64)).tolist() == plain.route(part)
+        assert fast.loads.tolist() == plain.loads()
+        fast.end_slide()
+        plain.end_slide()
+        assert sorted(fast.hot.keys.tolist()) == sorted(plain.q)
+    for key, q in plain.q.items():
+        np.testing.assert_allclose(fast.values(key), q, atol=1e-8)
+        assert fast.fragments(key) == len(plain.holders[key])
+
+
+def test_a_statistics_window_shorter_or_longer_than_a_slide_finds_its_own_hot_keys():
+    # Key 7 has 10 of the first 20 tuples and none of the next 80; the fair share of 4 workers is a quarter.
+    keys = np.array([7] * 10 + list(range(100, 190)))
+    short, long = (Dalton.as_printed(4, slide=100, stats_window=window) for window in (20, 100))
+    for splitter in (short, long):
+        splitter.take_hot()
+        splitter.route(keys)
+    assert short.take_hot().tolist() == [7]
+    assert long.take_hot().tolist() == []
+
+
+def test_the_papers_parameters_have_a_name():
+    printed = Dalton.as_printed(8, slide=1000, seed=3)
+    written_out = Dalton(
+        8, slide=1000, seed=3, epsilon=0.1, gamma=0.1, p1=0.5, p2=0.5, hot_at=1.0, choices=1, max_split=None
+    )
+    keys = Zipf(1.2, keys=1000, seed=2).take(20_000)
+    routed = printed.route(keys)
+    np.testing.assert_array_equal(routed, written_out.route(keys))
+    np.testing.assert_array_equal(routed, printed.again().route(keys))
+    assert not np.array_equal(routed, Dalton(8, slide=1000, seed=3).route(keys))
+
+
+def test_hot_keys_are_remembered_until_they_are_taken():
+    splitter = Dalton.as_printed(4, slide=20)  # hot from 5 of 20
+    splitter.take_hot()
+    splitter.route(np.array([7] * 5 + list(range(100, 115))))
+    splitter.route(np.arange(200, 240))  # two windows later the key is no longer hot
+    splitter.route(np.arange(300, 301))
+    assert splitter.hot_keys == 0
+    assert splitter.take_hot().tolist() == [7]
+    assert splitter.take_hot().tolist() == []
+
+
+def test_a_load_far_above_the_last_windows_raises_the_threshold():
+    splitter = Dalton.as_printed(4, slide=None)
+    splitter.route(np.arange(4))
+    splitter.end_slide()  # 4 tuples: a key is now hot from 2
+    splitter.route(np.repeat(np.arange(10_000), 3))
+    assert splitter.hot_keys < 200
+
+
+def test_a_micro_batch_is_seen_before_it_is_routed():
+    tail = np.arange(1000, 1075)
+    splitter = Dalton.as_printed(4, slide=None, slides=2, epsilon=1.0)
+    keys = np.concatenate([[7] * 25, tail])
+    routed = splitter.route_batch(keys)
+    assert splitter.hot.keys.tolist() == [7]
+    assert splitter.fragments(7) == len(set(routed[:25].tolist())) == 4  # every tuple explored, from the first one on
+    short_of_a_quarter = Dalton.as_printed(4, slide=None)
+    short_of_a_quarter.route_batch(np.concatenate([[7] * 24, [999], tail]))
+    assert short_of_a_quarter.hot_keys == 0
+
+
+def test_the_fragments_of_a_micro_batch_are_its_own_and_the_loads_those_of_the_window():
+    splitter = Dalton.as_printed(4, slide=None, slides=2, epsilon=1.0)
+    batch = np.full(40, 7)
+    first = splitter.route_batch(batch)
+    assert splitter.fragments(7) == len(set(first.tolist()))
+    second = splitter.route_batch(np.array([7]))
+    assert splitter.fragments(7) == 1
+    both = np.concatenate([first, second])
+    np.testing.assert_array_equal(splitter.loads, np.bincount(both, minlength=4))
+    third = splitter.route_batch(np.array([7, 7]))
+    np.testing.assert_array_equal(splitter.loads, np.bincount(np.concatenate([second, third]), minlength=4))
+
+
+def test_micro_batches_that_are_seen_first_are_balanced_from_the_first_one_on():
+    keys = Zipf(1.5, seed=1).take(400_000)
+    seen_first = Dalton(16, slide=None, slides=1)
+    balance = [metrics.max_over_avg(seen_first.route_batch(batch), 16) for batch in np.split(keys, 4)]
+    assert max(balance) < 1.1
+
+
+def test_windows_that_end_by_themselves_are_not_ended_by_calls():
+    with pytest.raises(SkewlessError, match="slides end after 10 tuples; give slide=None"):
+        Dalton(4, slide=10).end_slide()
+    with pytest.raises(SkewlessError, match="stats_window is 'slide'; give stats_window=None"):
+        Dalton(4, slide=10).end_stats_window()
+    with pytest.raises(SkewlessError, match="slide=None"):
+        Dalton(4, slide=10).route_batch(np.array([1]))
+    splitter = Dalton.as_printed(4, slide=None, stats_window=None)
+    splitter.route(np.full(8, 3))
+    splitter.end_slide()
+    splitter.route(np.full(8, 3))
+    assert splitter.hot_keys == 0  # nothing is known of the load before the first statistics window has ended
+    splitter.end_stats_window()
+    splitter.route(np.full(4, 3))  # a quarter of 16
+    assert splitter.hot_keys == 1
 
 
 def test_the_first_reward_is_the_papers_formula():
@@ -319,6 +460,8 @@ def test_planning_between_routing_does_not_disturb_the_slides():
         ({"workers": 8, "choices": 0}, ["choices is 0", "at least 1"]),
         ({"workers": 8, "max_split": 0}, ["max_split is 0", "'share'"]),
         ({"workers": 8, "max_split": "all"}, ["'all'", "None"]),
+        ({"workers": 8, "stats_window": 0}, ["stats_window is 0", "at least 1"]),
+        ({"workers": 8, "stats_window": "minute"}, ["'minute'", "'slide'"]),
         ({"workers": 8, "statistics": "guess"}, ["guess", "exact, countmin, switch"]),
     ],
 )

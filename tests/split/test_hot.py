@@ -17,7 +17,7 @@ from skewless.split.hot import (
     MISSING,
     RELEASED,
     RELEASED_ROW,
-    SEEN,
+    STATS_SEEN,
     THRESHOLD,
     HotKeys,
     hot_next_window,
@@ -145,10 +145,10 @@ def test_whether_a_key_was_hot_is_judged_by_the_threshold_of_that_window() -> No
 
 def test_a_new_window_has_seen_nothing() -> None:
     hot = hot_keys()
-    hot.state.meta[SEEN] = 100
+    hot.state.meta[STATS_SEEN] = 100
     row = promote(hot, 7, count=25)
     next_window(hot)
-    assert hot.state.meta[SEEN] == 0
+    assert hot.state.meta[STATS_SEEN] == 0
     assert hot.state.rows[row, COUNT] == 0
 
 

@@ -1,5 +1,28 @@
-"""Simulates splitters on one core: replays a stream through a splitter, measures, and chooses a splitter."""
+"""Simulates on one core: a splitter on a stream (`replay`), and a whole cluster with its queues (`run`)."""
 
+from skewless.simulate.arrivals import Recorded, Source, sine, steps
+from skewless.simulate.cluster import Cluster, Costs, MicroBatches
+from skewless.simulate.cooperation import Cooperation
+from skewless.simulate.engine import run
+from skewless.simulate.partitioners import Partitioners
 from skewless.simulate.replay import Replay, replay
+from skewless.simulate.result import Run
+from skewless.simulate.sustain import Sustained, sustainable
 
-__all__ = ["Replay", "replay"]
+__all__ = [
+    "Cluster",
+    "Cooperation",
+    "Costs",
+    "MicroBatches",
+    "Partitioners",
+    "Recorded",
+    "Replay",
+    "Run",
+    "Source",
+    "Sustained",
+    "replay",
+    "run",
+    "sine",
+    "steps",
+    "sustainable",
+]

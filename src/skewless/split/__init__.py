@@ -12,11 +12,13 @@ from skewless.split.blocks import BlockPlan, allocate, partition
 from skewless.split.bounded import Bounded
 from skewless.split.cam import CAM
 from skewless.split.cm import CM
+from skewless.split.cooperate import Broadcast, CooperativeDalton, Sync
 from skewless.split.d_choices import DChoices
 from skewless.split.dagreedy import DAGreedy
 from skewless.split.dalton import Dalton
 from skewless.split.hash import Hash
 from skewless.split.prompt import Prompt
+from skewless.split.q_table import QTableReducer
 from skewless.split.receiver import Receiver
 from skewless.split.shuffle import Shuffle
 from skewless.split.two_choices import TwoChoices
@@ -28,15 +30,19 @@ __all__ = [
     "NAMES",
     "BlockPlan",
     "Bounded",
+    "Broadcast",
+    "CooperativeDalton",
     "Counts",
     "DAGreedy",
     "DChoices",
     "Dalton",
     "Hash",
     "Prompt",
+    "QTableReducer",
     "Receiver",
     "Shuffle",
     "Splitter",
+    "Sync",
     "TwoChoices",
     "WChoices",
     "allocate",

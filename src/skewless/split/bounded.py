@@ -148,29 +148,24 @@ class Bounded(SlidingSplitter):
         self._last = fill(seen, self.workers, self._last, self.version)
         return self._last
 
-    def end_slide(self) -> None:
-        """End a slide that is not of a number of tuples: the oldest leaves the window."""
-        if self.slide is not None:
-            raise SkewlessError(f"slides end after {self.slide} tuples; give slide=None to end them yourself")
-        self._move_on()
-        self.state.meta[LENGTH] = max(SHORTEST * self.workers, int(self.window.loads[SLIDES:].sum(axis=1).max()))
-
     @property
     def _progress(self) -> Int64Array:
         return self.state.meta
 
-    def _end_slide(self) -> None:
-        if self.slide is None:  # it is only longer than expected
-            self.state.meta[LENGTH] += max(SHORTEST * self.workers, int(self.window.meta[TOTAL]) // AHEAD)
-        else:
-            self._move_on()
+    def _begin_slide(self) -> None:
+        meta = self.state.meta
+        if self.slide is None and meta[SEEN] == meta[LENGTH]:  # it is only longer than expected
+            meta[LENGTH] += max(SHORTEST * self.workers, int(self.window.meta[TOTAL]) // AHEAD)
+        super()._begin_slide()
 
-    def _move_on(self) -> None:
+    def _end_slide(self) -> None:
         window_slide(self.window)
         meta = self.state.meta
         meta[SEEN] = meta[DUE] = 0
         meta[SLIDE] += 1
         meta[GONE] = max(0, meta[SLIDE] - self.slides)
+        if self.slide is None:
+            meta[LENGTH] = max(SHORTEST * self.workers, int(self.window.loads[SLIDES:].sum(axis=1).max()))
 
     def _make_room(self) -> None:
         keys, fragments, _steps, _votes, meta = self.state

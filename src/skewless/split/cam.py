@@ -37,7 +37,7 @@ class CAM(CandidateSplitter):
 
     name: ClassVar[str] = "cam"
 
-    def __init__(self, workers: int = 1, *, slide: int = 100_000, slides: int = 10, candidates: int = 2) -> None:
+    def __init__(self, workers: int = 1, *, slide: int | None = 100_000, slides: int = 10, candidates: int = 2) -> None:
         super().__init__(workers, slide=slide, slides=slides, candidates=candidates)
         self.window: WindowState = new_window(workers, slides, rows=0)
 

@@ -16,7 +16,7 @@ from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import inner
 from skewless.sketch.open_addressing import HELD, find, full, is_full, put, roomier
-from skewless.split.sliding import LENGTH, SEEN, SlidingSplitter
+from skewless.split.sliding import LENGTH, SEEN, SlidingSplitter, slide_length
 
 LAST = 2  # the first column of `table` with the last slide of a candidate
 # What `meta` holds after SEEN and LENGTH.
@@ -43,19 +43,20 @@ class CandidateSplitter(SlidingSplitter):
     workers
         Workers that share the load.
     slide, slides
-        Tuples in a slide, and slides in the window.
+        Tuples in a slide, and slides in the window. Without a number of tuples, a slide ends with a call of
+        `end_slide`, as slides of time do.
     candidates
         The number of workers that a key may go to.
     """
 
-    def __init__(self, workers: int = 1, *, slide: int = 100_000, slides: int = 10, candidates: int = 2) -> None:
+    def __init__(self, workers: int = 1, *, slide: int | None = 100_000, slides: int = 10, candidates: int = 2) -> None:
         super().__init__(workers)
         for parameter, value in (("slide", slide), ("slides", slides), ("candidates", candidates)):
-            if value < 1:
+            if value is not None and value < 1:
                 raise SkewlessError(f"{parameter} is {value}; give at least 1")
         self.slide, self.slides, self.candidates = slide, slides, candidates
         meta = np.zeros(META, dtype=np.int64)
-        meta[[SLIDE, LENGTH, SLIDES]] = 1, slide, slides
+        meta[[SLIDE, LENGTH, SLIDES]] = 1, slide_length(slide), slides
         self.seen = SeenState(np.zeros((1 << 10, LAST + candidates), dtype=np.int64), meta)
 
     @property

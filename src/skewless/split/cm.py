@@ -39,7 +39,7 @@ class CM(CandidateSplitter):
 
     name: ClassVar[str] = "cm"
 
-    def __init__(self, workers: int = 1, *, slide: int = 100_000, slides: int = 10, candidates: int = 2) -> None:
+    def __init__(self, workers: int = 1, *, slide: int | None = 100_000, slides: int = 10, candidates: int = 2) -> None:
         super().__init__(workers, slide=slide, slides=slides, candidates=candidates)
         self.cardinalities: Int64Array = np.zeros(workers, dtype=np.int64)
 

@@ -9,10 +9,20 @@ import numpy as np
 from skewless.core.arrays import FloatArray, Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.kernel import lean_kernel
-from skewless.split.hot import COUNT, FULL, MISSING, THRESHOLD, UNTIL, HotState, hot_observe
+from skewless.split.hot import (
+    COUNT,
+    FULL,
+    MISSING,
+    STATS_SEEN,
+    THRESHOLD,
+    UNTIL,
+    HotState,
+    hot_advance,
+    hot_end,
+    hot_observe,
+)
 from skewless.split.hot_splitter import HotSplitter
 from skewless.split.least import least_add, least_loaded, least_reset, new_least
-from skewless.split.sliding import advance, slide_end
 from skewless.split.two_choices import candidate, less_loaded
 
 TOLERANCE = 1e-4  # the authors' epsilon: imbalance that `choices_needed` accepts
@@ -29,7 +39,7 @@ class DChoices(HotSplitter):
     workers
         Workers that share the load.
     slide
-        Tuples in a statistics window.
+        Tuples in a statistics window; None if it ends with a call of `end_slide`.
     hot_at
         Share of a worker's fair load from which a key is hot: the authors' 1 / (5 workers) of all tuples.
     statistics
@@ -52,7 +62,7 @@ class DChoices(HotSplitter):
     name: ClassVar[str] = "d-choices"
 
     def __init__(
-        self, workers: int = 1, *, slide: int = 100_000, hot_at: float = 0.2, statistics: str = "switch"
+        self, workers: int = 1, *, slide: int | None = 100_000, hot_at: float = 0.2, statistics: str = "switch"
     ) -> None:
         super().__init__(workers, slide=slide, slides=1, hot_at=hot_at, statistics=statistics)
         self.loads: Int64Array = np.zeros(workers, dtype=np.int64)
@@ -66,10 +76,10 @@ class DChoices(HotSplitter):
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
         return int(_route(self.choices, self.loads, self._least, self.hot.state, keys, weights, out))
 
-    def _end_slide(self) -> None:
-        rows = self.hot.state.rows
-        self.choices = self._needed(rows[rows[:, UNTIL] != MISSING, COUNT] / self.slide)
-        super()._end_slide()
+    def _end_stats_window(self) -> None:
+        rows, load = self.hot.state.rows, max(1, int(self._progress[STATS_SEEN]))
+        self.choices = self._needed(rows[rows[:, UNTIL] != MISSING, COUNT] / load)
+        super()._end_stats_window()
 
     def _begin_batch(self, seen: Counts) -> None:
         super()._begin_batch(seen)
@@ -117,12 +127,12 @@ def _route(
     """Route to the end of the statistics window, or until there may be no room for the next tuple."""
     workers = loads.shape[0]
     step = np.int64(weights.shape[0] > 1)
-    end = slide_end(hot.meta, keys.shape[0])
+    end = hot_end(hot.meta, keys.shape[0])
     for i in range(end):
         key, weight = keys[i], weights[i * step]
         row = hot_observe(hot, key, weight)
         if row == FULL:
-            return advance(hot.meta, i)
+            return hot_advance(hot.meta, i)
         if row == MISSING:
             worker = less_loaded(loads, candidate(key, 0, workers), candidate(key, 1, workers))
         elif choices >= workers:
@@ -134,4 +144,4 @@ def _route(
         loads[worker] += weight
         least_add(least, worker, weight)
         out[i] = worker
-    return advance(hot.meta, end)
+    return hot_advance(hot.meta, end)

@@ -10,10 +10,9 @@ from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.kernel import lean_kernel
 from skewless.split.held import HEAD, HOLDER, LOAD, TOTAL, WindowState, window_clear, window_fragment
-from skewless.split.hot import FULL, MISSING, HotState, hot_observe
+from skewless.split.hot import FULL, MISSING, HotState, hot_advance, hot_end, hot_observe
 from skewless.split.hot_splitter import HeldSplitter
 from skewless.split.least import least_add, least_loaded, least_reset, new_least
-from skewless.split.sliding import advance, slide_end
 from skewless.split.two_choices import candidate
 
 
@@ -29,11 +28,14 @@ class DAGreedy(HeldSplitter):
     workers
         Workers that share the load.
     slide, slides
-        Tuples in a slide, and slides in the window of the loads and fragments. A slide is a statistics window too.
+        Tuples in a slide, and slides in the window of the loads and fragments. Without a number of tuples, a slide ends
+        with a call of `end_slide`, as slides of time do.
     hot_at
         Share of a worker's fair load from which a key is hot.
     statistics
         "exact", "countmin" or "switch".
+    stats_window
+        Tuples in a statistics window; "slide" if every slide is one, None if they end with calls of `end_stats_window`.
 
     Examples
     --------
@@ -54,12 +56,15 @@ class DAGreedy(HeldSplitter):
         self,
         workers: int = 1,
         *,
-        slide: int = 100_000,
+        slide: int | None = 100_000,
         slides: int = 10,
         hot_at: float = 1.0,
         statistics: str = "switch",
+        stats_window: int | str | None = "slide",
     ) -> None:
-        super().__init__(workers, slide=slide, slides=slides, hot_at=hot_at, statistics=statistics)
+        super().__init__(
+            workers, slide=slide, slides=slides, hot_at=hot_at, statistics=statistics, stats_window=stats_window
+        )
         self._least = new_least(self.loads)
 
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
@@ -83,12 +88,12 @@ def _route(
     loads = window.loads
     workers = loads.shape[1]
     step = np.int64(weights.shape[0] > 1)
-    end = slide_end(hot.meta, keys.shape[0])
+    end = hot_end(hot.meta, keys.shape[0])
     for i in range(end):
         key, weight = keys[i], weights[i * step]
         row = hot_observe(hot, key, weight)
         if row == FULL:
-            return advance(hot.meta, i)
+            return hot_advance(hot.meta, i)
         if row == MISSING:
             worker = candidate(key, 0, workers)
         else:
@@ -106,4 +111,4 @@ def _route(
         window.meta[TOTAL] += weight
         least_add(least, worker, weight)
         out[i] = worker
-    return advance(hot.meta, end)
+    return hot_advance(hot.meta, end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -15,10 +15,28 @@ from skewless.core.random_bits import below, draw, gap, gap_scale
 from skewless.split.argmax import new_tree, tree_best, tree_fill, tree_get, tree_set, tree_values
 from skewless.split.base import QUANTA, check_share
 from skewless.split.held import HEAD, HOLDER, LOAD, TOTAL, WindowState, window_clear, window_fragment, window_slide
-from skewless.split.hot import COUNT, FULL, MISSING, RELEASED, RELEASED_ROW, THRESHOLD, HotState, hot_observe, hot_peak
-from skewless.split.hot_splitter import HeldSplitter, held_next_slide
-from skewless.split.sliding import LENGTH, SEEN, advance, slide_end
+from skewless.split.hot import (
+    COUNT,
+    FULL,
+    MISSING,
+    RELEASED,
+    RELEASED_ROW,
+    STATS_LENGTH,
+    STATS_SEEN,
+    THRESHOLD,
+    WITH_SLIDE,
+    HotState,
+    hot_advance,
+    hot_end,
+    hot_observe,
+    hot_peak,
+)
+from skewless.split.hot_splitter import HeldSplitter, held_next_stats
+from skewless.split.sliding import LENGTH, SEEN
 from skewless.split.two_choices import candidate
+
+if TYPE_CHECKING:
+    from typing_extensions import Self
 
 INITIAL = -2.0  # below any reward, so that a worker is tried again only where exploring has shown it to be better
 BY_SHARE = 0  # in place of a fixed limit on how far a key may be split
@@ -29,6 +47,9 @@ REHEARSALS = 60  # warm-up passes before the lanes are recorded
 # What `random` holds: the seed, the draws so far, and the hot tuples until the next exploration.
 RANDOM_SEED, DRAWN, WAIT = range(3)
 
+# What `buffered` holds for a worker: after the rewards kept back, Q will be KEPT Q + EARNED.
+KEPT, EARNED = range(2)
+
 
 class Bandit(NamedTuple):
     """The learner, to be handed to kernels."""
@@ -36,6 +57,7 @@ class Bandit(NamedTuple):
     tree: Int64Array  # row x worker: Q, in a form that knows its maximum; workers are counted from the key's home
     home: Int64Array  # per row: the key's home; MISSING until the row is first used
     random: Int64Array
+    buffered: FloatArray  # row x worker x (KEPT, EARNED): rewards kept back; without rows, all are learned at once
     max_split: int
     choices: int
     gap_scale: float
@@ -52,10 +74,11 @@ class Dalton(HeldSplitter):
     and CA is the share of the workers that hold the key. Once in 1 / epsilon hot tuples, another worker is tried
     instead. Loads and fragments are those of the sliding window.
 
-    Two things differ from the paper, both for faster learning with fewer fragments (`docs/split.md` has the
-    measurements). An exploration draws `choices` workers and tries the least loaded, while the paper draws one. And a
-    key explores new workers only while it is on fewer than four times as many as its share of the load fills, plus two;
-    beyond that, it explores only among those that hold it.
+    Three defaults differ from the paper, for faster learning with fewer fragments (`docs/split.md` has the
+    measurements). An exploration draws `choices` workers and tries the least loaded, while the paper draws one. A key
+    explores new workers only while it is on fewer than four times as many as its share of the load fills, plus two;
+    beyond that, it explores only among those that hold it. And keys are hot from a tenth of a worker's fair load.
+    `as_printed` has the paper's own parameters; the better balance than `DAGreedy`'s comes from these defaults.
 
     Memory is O(workers^2 / hot_at) plus the statistics; it does not grow with the stream.
 
@@ -64,7 +87,8 @@ class Dalton(HeldSplitter):
     workers
         Workers that share the load.
     slide, slides
-        Tuples in a slide, and slides in the window of the loads and fragments. A slide is a statistics window too.
+        Tuples in a slide, and slides in the window of the loads and fragments. Without a number of tuples, a slide ends
+        with a call of `end_slide`, as slides of time do, or with a micro-batch that is routed by `route_batch`.
     epsilon, gamma, p1, p2
         The bandit's exploration rate and step size, and the weights of imbalance and fragments in the reward.
     max_split
@@ -78,6 +102,9 @@ class Dalton(HeldSplitter):
         lower share costs a row of Q values for each of up to workers / hot_at keys.
     choices
         The number of workers drawn for an exploration.
+    stats_window
+        Tuples in a statistics window, the paper's STATS_WIN: a key is hot by its count in one, until the end of the
+        next. "slide" if every slide is one, None if they end with calls of `end_stats_window`.
     in_task
         Whether on Spark each task learns from its own rows as they come, instead of going by a policy that was learned
         from the micro-batches before.
@@ -103,7 +130,7 @@ class Dalton(HeldSplitter):
         self,
         workers: int = 1,
         *,
-        slide: int = 100_000,
+        slide: int | None = 100_000,
         slides: int = 10,
         epsilon: float = 0.1,
         gamma: float = 0.1,
@@ -114,9 +141,12 @@ class Dalton(HeldSplitter):
         seed: int = 0,
         hot_at: float = 0.1,
         choices: int = 2,
+        stats_window: int | str | None = "slide",
         in_task: bool = False,
     ) -> None:
-        super().__init__(workers, slide=slide, slides=slides, hot_at=hot_at, statistics=statistics)
+        super().__init__(
+            workers, slide=slide, slides=slides, hot_at=hot_at, statistics=statistics, stats_window=stats_window
+        )
         self.in_task = in_task
         if choices < 1:
             raise SkewlessError(f"choices is {choices}; an exploration draws at least 1 worker")
@@ -127,6 +157,7 @@ class Dalton(HeldSplitter):
             tree=new_tree(rows, workers),
             home=np.full(rows, MISSING, dtype=np.int64),
             random=np.array([seed, 0, 0], dtype=np.int64),
+            buffered=np.zeros((0, workers, 2)),
             max_split=_limit(max_split, workers),
             choices=choices,
             gap_scale=gap_scale(epsilon),
@@ -135,6 +166,20 @@ class Dalton(HeldSplitter):
             p2=float(p2),
         )
         self._tail: Int64Array = np.zeros(workers, dtype=np.int64)
+
+    @classmethod
+    def as_printed(cls, workers: int = 1, **options: Any) -> Self:
+        """Dalton with the parameters of the paper; further options as for the class.
+
+        A key is hot from the whole fair load of a worker, an exploration draws one worker out of all, and a key may be
+        on any number of them.
+
+        >>> Dalton.as_printed(8, slide=None, stats_window=50_000).hot.state.hot_at
+        1.0
+        """
+        printed: dict[str, Any] = {"epsilon": 0.1, "gamma": 0.1, "p1": 0.5, "p2": 0.5}
+        printed |= {"hot_at": 1.0, "choices": 1, "max_split": None}
+        return cls(workers, **{**printed, **options})
 
     def plan(self, seen: Counts) -> Policy:
         """A policy for a micro-batch with counts like `seen`; only its hot keys have lanes."""
@@ -159,12 +204,12 @@ class Dalton(HeldSplitter):
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
         return int(_route(self.bandit, self.hot.state, self.window, keys, weights, out))
 
-    def _end_slide(self) -> None:
-        _next_slide(self.bandit, self.hot.state, self.window)
+    def _end_stats_window(self) -> None:
+        _next_stats(self.bandit, self.hot.state, self.window)
 
     def _begin_batch(self, seen: Counts) -> None:
         super()._begin_batch(seen)
-        _close_rows(self.bandit, self.hot.state)
+        close_rows(self.bandit, self.hot.state)
         self._tail = seen.tail_loads(self.workers)
 
     def _assign_batch(self, keys: Int64Array, weights: Int64Array) -> Int32Array:
@@ -217,9 +262,14 @@ def _route(
     while True:
         # The loop over tuples is a function of its own so that the compiler keeps the registers for it.
         done = _route_slide(bandit, hot, window, keys, weights, out, done)
-        if done == keys.shape[0] or hot.meta[SEEN] != hot.meta[LENGTH]:
+        if done == keys.shape[0]:
             return done
-        _next_slide(bandit, hot, window)
+        if hot.meta[SEEN] == hot.meta[LENGTH]:
+            _next_slide(bandit, hot, window)
+        elif hot.meta[STATS_SEEN] == hot.meta[STATS_LENGTH]:
+            _next_stats(bandit, hot, window)
+        else:
+            return done
 
 
 @lean_kernel
@@ -232,12 +282,12 @@ def _route_slide(
     out: Int32Array,
     start: Int,
 ) -> Int:
-    """Algorithm 1 for each tuple from `start` to the end of the slide, or until there may be no room for the next."""
+    """Algorithm 1 for each tuple from `start` to the next end of a window, or until there may be no room for one."""
     tree, home, workers, head = bandit.tree, bandit.home, hot.workers, window.meta[HEAD]
     share = 1.0 / workers
     total, wait = window.meta[TOTAL], bandit.random[WAIT]
     step = np.int64(weights.shape[0] > 1)
-    end = start + slide_end(hot.meta, keys.shape[0] - start)
+    end = start + hot_end(hot.meta, keys.shape[0] - start)
     for i in range(start, end):
         key, weight = keys[i], weights[i * step]
         row = hot_observe(hot, key, weight)
@@ -268,12 +318,16 @@ def _route_slide(
         arm = worker - home[row]
         if arm < 0:
             arm += workers
-        q = tree_get(tree, row, arm)
         r = reward(bandit.p1, bandit.p2, float(load), total * share, window.fragments[row] * share)
-        tree_set(tree, row, arm, q + bandit.gamma * (r - q))
+        if bandit.buffered.shape[0] == 0:
+            q = tree_get(tree, row, arm)
+            tree_set(tree, row, arm, q + bandit.gamma * (r - q))
+        else:
+            bandit.buffered[row, arm, KEPT] *= 1 - bandit.gamma
+            bandit.buffered[row, arm, EARNED] += bandit.gamma * (r - bandit.buffered[row, arm, EARNED])
         out[i] = worker
     window.meta[TOTAL], bandit.random[WAIT] = total, wait
-    advance(hot.meta, end - start)
+    hot_advance(hot.meta, end - start)
     return end
 
 
@@ -319,12 +373,20 @@ def _open_row(bandit: Bandit, row: Int, key: Int, workers: Int) -> None:
 
 @lean_kernel
 def _next_slide(bandit: Bandit, hot: HotState, window: WindowState) -> None:
-    held_next_slide(hot, window)
-    _close_rows(bandit, hot)
+    if hot.meta[STATS_LENGTH] == WITH_SLIDE:
+        _next_stats(bandit, hot, window)
+    hot.meta[SEEN] = 0
+    window_slide(window)
 
 
 @lean_kernel
-def _close_rows(bandit: Bandit, hot: HotState) -> None:
+def _next_stats(bandit: Bandit, hot: HotState, window: WindowState) -> None:
+    held_next_stats(hot, window)
+    close_rows(bandit, hot)
+
+
+@lean_kernel
+def close_rows(bandit: Bandit, hot: HotState) -> None:
     """Forget what was learned in the rows that were released at the end of the last window."""
     for j in range(hot.meta[RELEASED]):
         bandit.home[hot.rows[j, RELEASED_ROW]] = MISSING
