@@ -5,7 +5,7 @@ costs in proportion, by batch in between (Figure 6); panes scale with the worker
 windows hardly (Figure 7); a batch size chosen from measured costs is near the best; order costs latency.
 
 The split and the costs of a worker are measured here, on one core, over Linear Road reports; the cluster is simulated
-(`experiments.sliding_windows.tasks`), with these costs and with those that the paper's own figures imply.
+(`experiments.sliding.tasks`), with these costs and with those that the paper's own figures imply.
 
 What measuring taught: the costs behind two of the paper's points (40,000 rows/s with one window to update, 5,000 with a
 hundred) give its others, 2 % and 19 % off, if window updates are counted exactly; with its own count they are 71 % and
@@ -25,10 +25,10 @@ from typing import TypeVar
 import numpy as np
 import pandas as pd
 
-from experiments.sliding_windows.model import PaperModel
-from experiments.sliding_windows.partition import ByBatch, ByPane, ByWindow, Partitioner
-from experiments.sliding_windows.ring import Ring
-from experiments.sliding_windows.tasks import Run, run, run_ring, sustained
+from experiments.sliding.model import PaperModel
+from experiments.sliding.partition import ByBatch, ByPane, ByWindow, Partitioner
+from experiments.sliding.ring import Ring
+from experiments.sliding.tasks import Run, run, run_ring, sustained
 from skewless.chop import BatchModel, CostEstimator, Costs, Merger, Result, Tuner, choose, disorder
 from skewless.core.arrays import Float, FloatArray, Int, Int64Array
 from skewless.core.kernel import lean_kernel
