@@ -1,7 +1,10 @@
 """Generated key streams, each given by a seed, which the experiments and the comparison feed to a splitter."""
 
+from skewless.workload.datasets import elections_like, new_skews, t4sa_like, voters_like, zipf_with_top
 from skewless.workload.linear_road import LinearRoad, Reports
+from skewless.workload.names import Names
 from skewless.workload.shift import Shift, new_exponents, new_hot_keys, uniform_then_zipf
+from skewless.workload.source_shift import SourceShift, one_becomes_skewed
 from skewless.workload.sources import Sources, zipf_sources
 from skewless.workload.stream import Workload
 from skewless.workload.words import Words
@@ -9,14 +12,22 @@ from skewless.workload.zipf import Zipf
 
 __all__ = [
     "LinearRoad",
+    "Names",
     "Reports",
     "Shift",
+    "SourceShift",
     "Sources",
     "Words",
     "Workload",
     "Zipf",
+    "elections_like",
     "new_exponents",
     "new_hot_keys",
+    "new_skews",
+    "one_becomes_skewed",
+    "t4sa_like",
     "uniform_then_zipf",
+    "voters_like",
     "zipf_sources",
+    "zipf_with_top",
 ]
