@@ -71,7 +71,8 @@ class Names:
         """A text for each tuple with these keys, the first of which is at `position` of the stream."""
         letters, _ = self.letters(keys, position)
         # Numpy's fixed-width strings end at the first zero.
-        return np.char.decode(letters.view(f"S{letters.shape[1]}").ravel(), "ascii").tolist()
+        texts: list[str] = np.char.decode(letters.view(f"S{letters.shape[1]}").ravel(), "ascii").tolist()
+        return texts
 
     def letters(self, keys: Int64Array, position: int = 0) -> tuple[Letters, Int64Array]:
         """The same as rows of letters, filled up with zeros, and the number of letters of each."""
