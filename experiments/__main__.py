@@ -43,7 +43,8 @@ def make(ids: Sequence[str], modules: Mapping[str, str], scale: Scale, docs: Pat
                 keep(docs, modules, record)
                 color = {"agrees": "green", "partly": "yellow"}.get(record.verdict, "red")
                 told_seconds = f"{record.seconds:,.1f} s"
-                console.print(f"{each:<12} [{color}]{record.verdict:<14}[/] {told_seconds:>9}  {escape(record.found)}")
+                line = f"{each:<12} [{color}]{record.verdict:<8}[/] {told_seconds:>9}  {escape(record.found)}"
+                console.print(line, soft_wrap=True)
             progress.advance(task)
     return failed
 

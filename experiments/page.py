@@ -30,7 +30,8 @@ and it agrees *partly* otherwise. The same as data, with every value and bound, 
 
 `make figures` makes all figures at a small scale, `make figures FIG=gedik-3` one of them, `make figures FIG=gedik` all
 of a paper, and `make figures-full` makes them at the paper's sizes, or as near to these as one core comes. Times are
-those of one core, and differ from machine to machine.
+those of one core, and differ from machine to machine; where several figures are drawn from one run, the first of them
+has its time.
 """
 
 

@@ -159,7 +159,9 @@ def _draw(
     lines(other, hot, {"imbalance": [each.imbalance for each in routed]}, x="", y="", first=5)
     other.set_ylim(bottom=1)
     handles = [axes.get_legend_handles_labels() for axes in (right, other)]
-    right.legend(handles[0][0] + handles[1][0], handles[0][1] + handles[1][1], frameon=False, fontsize=7)
+    right.legend(
+        handles[0][0] + handles[1][0], handles[0][1] + handles[1][1], frameon=False, fontsize=7, loc="center right"
+    )
 
 
 FIGURE = Figure(
