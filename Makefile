@@ -20,7 +20,7 @@ $(ready) $(docs): export PIP_CONSTRAINT := $(pins)
 $(ready) $(docs): export PIP_BUILD_CONSTRAINT := $(pins)
 $(ready) $(docs): export PIP_USE_PEP517 := 1
 
-.PHONY: help test fast soak lint docs bench bench-chop bench-place bench-route bench-skew bench-spark bench-versions demo clean java compiling
+.PHONY: help test fast soak lint docs bench bench-chop bench-place bench-route bench-skew bench-spark bench-versions demo figures figures-full clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -74,6 +74,12 @@ bench-route: java $(ready) | compiling  ## measure what routing costs inside Spa
 bench-versions: java $(ready) | compiling  ## compare the speed of another checkout: make bench-versions OLD=path
 	@[ -n "$(OLD)" ] || { echo 'Which checkout? Say make bench-versions OLD=path, and ARGS="--rounds 1" for fewer rounds.'; exit 2; }
 	.venv/bin/python -m benchmarks.versions "$(OLD)" $(ARGS)
+
+figures: $(ready) | compiling  ## make the figures of the papers again, small: make figures FIG=dalton-9, or FIG=dalton
+	.venv/bin/python -m experiments $(FIG)
+
+figures-full: $(ready) | compiling  ## the same at the papers' sizes, or as near as one core comes
+	.venv/bin/python -m experiments --full $(FIG)
 
 clean:  ## delete .venv and everything that is made again by running
 	rm -rf .venv build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

@@ -43,7 +43,7 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
         [
             ("Processors in Python", None, process.table),
             ("Moving state", migrate.WORKERS, migrate.table),
-            ("Gedik's partitioning functions", None, _without_spark(place.table)),
+            ("Tail slots", None, _without_spark(place.table)),
         ],
     ),
     "chop": (

@@ -1,9 +1,12 @@
 """Generated key streams, each given by a seed, which the experiments and the comparison feed to a splitter."""
 
 from skewless.workload.cluster import Cluster, TaskEvents
+from skewless.workload.datasets import elections_like, new_skews, t4sa_like, voters_like, zipf_with_top
 from skewless.workload.linear_road import LinearRoad, Reports
+from skewless.workload.names import Names
 from skewless.workload.rate import Constant, Rate, Sine, Spikes
 from skewless.workload.shift import Shift, new_exponents, new_hot_keys, uniform_then_zipf
+from skewless.workload.source_shift import SourceShift, one_becomes_skewed
 from skewless.workload.sources import Sources, zipf_sources
 from skewless.workload.stream import Workload
 from skewless.workload.synd import synd
@@ -19,10 +22,12 @@ __all__ = [
     "Constant",
     "LineItems",
     "LinearRoad",
+    "Names",
     "Rate",
     "Reports",
     "Shift",
     "Sine",
+    "SourceShift",
     "Sources",
     "Spikes",
     "TaskEvents",
@@ -32,9 +37,15 @@ __all__ = [
     "Words",
     "Workload",
     "Zipf",
+    "elections_like",
     "new_exponents",
     "new_hot_keys",
+    "new_skews",
+    "one_becomes_skewed",
     "synd",
+    "t4sa_like",
     "uniform_then_zipf",
+    "voters_like",
     "zipf_sources",
+    "zipf_with_top",
 ]
