@@ -18,7 +18,9 @@ class Even(Placer):
     Gedik's functions move hot keys and leave the rest to a hash; AutoFlow moves slots and cannot separate a hot key
     from its slot. This placer does both: a key with at least `hot` of a worker's fair share gets a slot of its own, and
     keeps it until it falls below half of that. Then, as long as the busiest worker is more than `tolerance` above the
-    average, the slot that best balances it with the idlest worker moves there.
+    average, the slot that best balances it with the idlest worker moves there. When workers were added, that goes on as
+    long as the idlest worker is more than `tolerance` below the average: one new worker among many would otherwise get
+    nothing. If no rows were counted yet, all slots count alike then.
 
     Parameters
     ----------
@@ -58,8 +60,11 @@ class Even(Placer):
             own = tail[keys % self.slots]
         else:
             tail, own = previous.tail, previous.worker_of(keys)
+        grown = previous is not None and workers > previous.workers
+        if grown and not loads.any():
+            loads = np.ones(len(loads))
         owners = rehome(np.concatenate([tail, own]), loads, workers)
-        level(owners, loads, workers, self.tolerance)
+        level(owners, loads, workers, self.tolerance, fill=grown)
         return Owners(owners[: self.slots], keys, owners[self.slots :])
 
     def _tracked(self, seen: Counts, previous: Placement | None, workers: int) -> tuple[Int64Array, FloatArray]:
@@ -72,8 +77,10 @@ class Even(Placer):
         return seen.keys[kept], counts[kept]
 
 
-def level(owners: Int32Array, loads: FloatArray, workers: int, tolerance: float) -> None:
+def level(owners: Int32Array, loads: FloatArray, workers: int, tolerance: float, fill: bool = False) -> None:
     """Move slots, one at a time, from the busiest worker to the idlest, while that helps.
+
+    It ends when the busiest worker is within the tolerance, and with `fill` the idlest is too.
 
     >>> owners = np.array([0, 0, 0, 1], np.int32)
     >>> level(owners, np.array([30.0, 20, 10, 20]), 2, tolerance=0.0)
@@ -81,9 +88,9 @@ def level(owners: Int32Array, loads: FloatArray, workers: int, tolerance: float)
     array([0, 1, 0, 1], dtype=int32)
     """
     totals = np.bincount(owners, loads, workers).astype(np.float64)
-    most = totals.mean() * (1 + tolerance)
+    most, least = totals.mean() * (1 + tolerance), totals.mean() * (1 - tolerance)
     for _ in range(len(owners)):
-        slot = _best(owners, loads, totals, most)
+        slot = _best(owners, loads, totals, 0.0 if fill and totals.min() < least else most)
         if slot is None:
             break
         idlest = int(totals.argmin())
