@@ -72,6 +72,10 @@ class Placer(Prototype, ABC):
     def learn(self, seen: Counts) -> None:
         """Take note of a round, such as a micro-batch: the counts of this round alone, each round once."""
 
+    def watched(self, workers: int) -> int:
+        """How many of the most frequent keys it has to be told, so that it knows every key worth a slot of its own."""
+        return 0
+
     @abstractmethod
     def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
         """The owners of the slots for this many workers."""

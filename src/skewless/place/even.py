@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import numpy as np
 
 from skewless.core.arrays import FloatArray, Int32Array, Int64Array
@@ -50,6 +52,14 @@ class Even(Placer):
         if tolerance < 0:
             raise SkewlessError(f"tolerance is {tolerance}; give at least 0, such as 0.05")
         self.hot, self.tolerance = hot, tolerance
+
+    def watched(self, workers: int) -> int:
+        """As many keys as can have the share from which a key is hot.
+
+        >>> Even(hot=0.1).watched(16)
+        160
+        """
+        return ceil(workers / self.hot)
 
     def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
         keys, counts = self._tracked(seen, previous, workers)

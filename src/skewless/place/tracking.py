@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from skewless.place.penalty import NOBODY, RANKS, UTILITIES, Balance
 from skewless.place.placement import Placement
 from skewless.place.resources import Resources, Tolerance, beta
 from skewless.place.threshold import delta, theta
+
+DOMAIN = 1_000_000  # keys that a stream is taken to have as long as they are not counted
 
 
 class Problem(NamedTuple):
@@ -216,6 +219,17 @@ class TrackingPlacer(Consistent):
         if "Q" in self.resources.letters:
             kept &= frequencies >= delta(*asked, frequencies[kept])
         return kept
+
+    def watched(self, workers: int) -> int:
+        """As many keys as can have the frequency delta, in a domain of a million.
+
+        >>> from skewless.place import Scan
+        >>> Scan().watched(16), Scan(resources="LQL").watched(16)
+        (865, 29394)
+        """
+        if workers == 1 or set(self.resources.letters) == {"C"}:
+            return 0
+        return ceil(1 / delta(self.resources, self.alpha, self.sigma, workers, DOMAIN))
 
     def _change(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
         tail = super()._change(seen, previous, workers).tail

@@ -20,14 +20,21 @@ from skewless.spark.route import KEY, WORKER
 
 SAMPLE = 8
 """One row in so many of a stream goes into the sketch of its keys, which costs more than all else that is observed."""
+MOST_WATCHED = 4096
+"""No more keys than that are observed, whatever a placer asks for: they travel with every progress report."""
 _SAMPLED = "__skewless_sampled"
 
 
-def with_keys_observed(df: DataFrame, stream: str, workers: int) -> DataFrame:
-    """The rows of a stream that have their `KEY`, with their most frequent keys observed."""
+def watched(workers: int, asked: int = 0) -> int:
+    """How many keys are observed: more than can be hot, and as many as are asked for, within reason."""
+    return max(min(1024, max(64, 8 * workers)), min(MOST_WATCHED, asked))
+
+
+def with_keys_observed(df: DataFrame, stream: str, workers: int, asked: int = 0) -> DataFrame:
+    """The rows of a stream that have their `KEY`, with their most frequent keys observed: `asked` of them or more."""
     # A key that is left out is null, which the sketch counts apart and fast.
     sampled = df.withColumn(_SAMPLED, F.when(F.rand(SEED) < 1 / SAMPLE, F.col(KEY)))
-    return sampled.observe(_name(stream, "keys"), *_top(workers, _SAMPLED, SAMPLE)).drop(_SAMPLED)
+    return sampled.observe(_name(stream, "keys"), *_top(watched(workers, asked), _SAMPLED, SAMPLE)).drop(_SAMPLED)
 
 
 def with_loads_observed(df: DataFrame, stream: str, workers: int) -> DataFrame:
@@ -81,9 +88,9 @@ def exact_counts(rows: DataFrame) -> Counts | None:
     return Counts(keys, counts, int(counts.sum()))
 
 
-def top_counts(rows: DataFrame, workers: int) -> Counts | None:
+def top_counts(rows: DataFrame, workers: int, asked: int = 0) -> Counts | None:
     """The most frequent keys of batch rows that have their `KEY`, in one pass; None without rows."""
-    return counts_of(rows.agg(*_top(workers, KEY, 1)).collect()[0])
+    return counts_of(rows.agg(*_top(watched(workers, asked), KEY, 1)).collect()[0])
 
 
 def counts_of(row: Row) -> Counts | None:
@@ -97,9 +104,8 @@ def counts_of(row: Row) -> Counts | None:
     return Counts(keys, counts, max(int(row["rows"]), int(counts.sum())))
 
 
-def _top(workers: int, key: str, sample: int) -> list[Column]:
-    """How many rows there are, and the most frequent values of `key`: more of them than can be hot, within reason."""
-    most = min(1024, max(64, 8 * workers))
+def _top(most: int, key: str, sample: int) -> list[Column]:
+    """How many rows there are, and the most frequent values of `key`."""
     top = F.expr(f"approx_top_k({key}, {most}, {16 * most})")
     return [F.count(F.lit(1)).alias("rows"), top.alias("top"), F.lit(sample).alias("sample")]
 
