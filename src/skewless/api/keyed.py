@@ -34,7 +34,7 @@ from skewless.spark.aggregate import Aggregation
 from skewless.spark.in_task import packed, with_routed_worker
 from skewless.spark.listen import register
 from skewless.spark.native import natives
-from skewless.spark.observe import top_counts, with_keys_observed, with_loads_observed, with_rows_observed
+from skewless.spark.observe import top_counts, watched, with_keys_observed, with_loads_observed, with_rows_observed
 from skewless.spark.process import Processing
 from skewless.spark.route import KEY, WORKER, column, delay_of, exchange, owner_column, with_key
 from skewless.spark.session import prepare
@@ -228,7 +228,8 @@ class KeyedStream:
         check_partitions(df, self.workers, "a processor")
         if not df.isStreaming:
             rows, placer = processing.rows(), self._placer(slots, 16 * partitions)
-            placement = placed(placer, top_counts(rows, self.workers), self.workers)
+            seen = top_counts(rows, self.workers, placer.watched(self.workers))
+            placement = placed(placer, seen, self.workers)
             return processing.run(rows, OnePlacement(placement), stream)
         if folder is None:
             raise SkewlessError(
@@ -245,9 +246,11 @@ class KeyedStream:
             rule = replace(rule, alpha=float("inf"))
         retain = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain", "100") or 100)
         chosen = Chosen(placer.name, self._why_placed())
-        loop = Placing(self.name, placer, placements, self.workers, partitions, rule, retain, chosen)
+        asked = placer.watched(partitions)
+        told = watched(partitions, asked)
+        loop = Placing(self.name, placer, placements, self.workers, partitions, rule, retain, chosen, told)
         register(spark, stream, loop)
-        return processing.run(with_keys_observed(processing.rows(), stream, partitions), placements, stream)
+        return processing.run(with_keys_observed(processing.rows(), stream, partitions, asked), placements, stream)
 
     def explain(self, **aggregates: Measure) -> str:
         """In words, what `agg` would run for these aggregates and why; or what is asked for, without aggregates."""
@@ -318,7 +321,8 @@ class KeyedStream:
                 "process(...); to repartition a stream give split="
             )
         rows, placer = with_key(self.df, self.keys), self._placer(None, 16 * self.workers)
-        placement = placed(placer, top_counts(rows, self.workers), self.workers)
+        seen = top_counts(rows, self.workers, placer.watched(self.workers))
+        placement = placed(placer, seen, self.workers)
         return exchange(rows.withColumn(WORKER, owner_column(placement)).drop(KEY), self.workers)
 
     def _processing(

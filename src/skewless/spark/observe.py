@@ -22,14 +22,21 @@ SAMPLE = 8
 """One row in so many of a stream goes into the sketch of its keys, which costs more than all else that is observed."""
 FIRST = 1 << 16
 """So many rows of each partition of a batch are counted before counting goes over to a sample."""
+MOST_WATCHED = 4096
+"""No more keys than that are observed, whatever a placer asks for: they travel with every progress report."""
 _FIRST, _SAMPLED = "__skewless_first", "__skewless_sampled"
 
 
-def with_keys_observed(df: DataFrame, stream: str, workers: int) -> DataFrame:
-    """The rows of a stream that have their `KEY`, with their most frequent keys observed."""
+def watched(workers: int, asked: int = 0) -> int:
+    """How many keys are observed: more than can be hot, and as many as are asked for, within reason."""
+    return max(min(1024, max(64, 8 * workers)), min(MOST_WATCHED, asked))
+
+
+def with_keys_observed(df: DataFrame, stream: str, workers: int, asked: int = 0) -> DataFrame:
+    """The rows of a stream that have their `KEY`, with their most frequent keys observed: `asked` of them or more."""
     # A key that is left out is null, which the sketch counts apart and fast.
     sampled = df.withColumn(_SAMPLED, F.when(F.rand(SEED) < 1 / SAMPLE, F.col(KEY)))
-    return sampled.observe(_name(stream, "keys"), *_top(workers, _SAMPLED, SAMPLE)).drop(_SAMPLED)
+    return sampled.observe(_name(stream, "keys"), *_top(watched(workers, asked), _SAMPLED, SAMPLE)).drop(_SAMPLED)
 
 
 def with_loads_observed(df: DataFrame, stream: str, workers: int) -> DataFrame:
@@ -83,7 +90,7 @@ def exact_counts(rows: DataFrame) -> Counts | None:
     return Counts(keys, counts, int(counts.sum()))
 
 
-def top_counts(rows: DataFrame, workers: int) -> Counts | None:
+def top_counts(rows: DataFrame, workers: int, asked: int = 0) -> Counts | None:
     """The most frequent keys of batch rows that have their `KEY`, in one pass; None without rows.
 
     The first rows of each partition are all counted, and of the others a sample, so that small batches are counted
@@ -94,8 +101,8 @@ def top_counts(rows: DataFrame, workers: int) -> Counts | None:
     rows = rows.select(
         F.when(F.col(_FIRST), F.col(KEY)).alias(_FIRST), F.when(~F.col(_FIRST), F.col(KEY)).alias(_SAMPLED)
     )
-    parts = {_FIRST: 1, _SAMPLED: SAMPLE}
-    tops = [F.struct(*_top(workers, key, sample, F.count(key) * sample)).alias(key) for key, sample in parts.items()]
+    most, parts = watched(workers, asked), {_FIRST: 1, _SAMPLED: SAMPLE}
+    tops = [F.struct(*_top(most, key, sample, F.count(key) * sample)).alias(key) for key, sample in parts.items()]
     found = [counts for counts in map(counts_of, rows.agg(*tops).collect()[0]) if counts is not None]
     return Counts.sum(found) if found else None
 
@@ -111,9 +118,8 @@ def counts_of(row: Row) -> Counts | None:
     return Counts(keys, counts, max(int(row["rows"]), int(counts.sum())))
 
 
-def _top(workers: int, key: str, sample: int, rows: Column | None = None) -> list[Column]:
-    """How many rows there are, and the most frequent values of `key`: more of them than can be hot, within reason."""
-    most = min(1024, max(64, 8 * workers))
+def _top(most: int, key: str, sample: int, rows: Column | None = None) -> list[Column]:
+    """How many rows there are, and the most frequent values of `key`."""
     top = F.expr(f"approx_top_k({key}, {most}, {16 * most})")
     rows = F.count(F.lit(1)) if rows is None else rows
     return [rows.alias("rows"), top.alias("top"), F.lit(sample).alias("sample")]
