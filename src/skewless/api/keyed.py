@@ -288,7 +288,8 @@ class KeyedStream:
         if chosen.strategy == "local":
             return aggregation.run(rows, stream)
         splitter = self._splitter()
-        if splitter.in_task:
+        # Prompt plans a batch as a whole, and then knows which of its keys are split.
+        if splitter.in_task and (df.isStreaming or not isinstance(splitter, Prompt)):
             if df.isStreaming:
                 register(df.sparkSession, stream, LoadLoop(self.name, self.workers, chosen))
             return aggregation.run(packed(rows, splitter), stream, unpack=True)

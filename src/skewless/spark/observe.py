@@ -16,7 +16,8 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from skewless.control.loop import Observed
 from skewless.core.counts import Counts
 from skewless.core.hashing import SEED
-from skewless.spark.route import KEY, WORKER
+from skewless.core.home import homes
+from skewless.spark.route import KEY, WORKER, home_of
 
 SAMPLE = 8
 """One row in so many of a stream goes into the sketch of its keys, which costs more than all else that is observed."""
@@ -24,6 +25,8 @@ FIRST = 1 << 16
 """So many rows of each partition of a batch are counted before counting goes over to a sample."""
 MOST_WATCHED = 4096
 """No more keys than that are observed, whatever a placer asks for: they travel with every progress report."""
+MOST_TOLD = 1 << 16
+"""So many keys of a batch are told apart at most where all of them are counted, so that the driver can hold them."""
 _FIRST, _SAMPLED = "__skewless_first", "__skewless_sampled"
 
 
@@ -81,13 +84,25 @@ def stream_of(name: str) -> str | None:
     return prefix.removeprefix("skewless-") if prefix.startswith("skewless-") and kind else None
 
 
-def exact_counts(rows: DataFrame) -> Counts | None:
-    """Every key of batch rows that have their `KEY`, counted; None without rows."""
-    counted = rows.groupBy(KEY).count().toArrow()
-    if not counted.num_rows:
+def all_counts(rows: DataFrame, workers: int) -> Counts | None:
+    """The keys of batch rows that have their `KEY`, counted exactly; None without rows.
+
+    The most frequent keys are told apart, and of the others the driver gets the rows of each home.
+    """
+    counted = rows.groupBy(KEY).agg(F.count(F.lit(1)).alias("rows")).persist()
+    try:
+        top = counted.orderBy(F.desc("rows"), KEY).limit(MOST_TOLD).toArrow()
+        at_home = counted.groupBy(home_of(workers).alias("home")).agg(F.sum("rows"), F.count(F.lit(1))).collect()
+    finally:
+        counted.unpersist()
+    if not top.num_rows:
         return None
-    keys, counts = np.array(counted[KEY]), np.array(counted["count"])
-    return Counts(keys, counts, int(counts.sum()))
+    keys, counts = np.array(top[KEY]), np.array(top["rows"])
+    tail = -np.bincount(homes(keys, workers), counts, workers).astype(np.int64)
+    for home, there, _keys in at_home:
+        tail[home] += there
+    total, distinct = (sum(row[field] for row in at_home) for field in (1, 2))
+    return Counts(keys, counts, total, tail, distinct)
 
 
 def top_counts(rows: DataFrame, workers: int, asked: int = 0) -> Counts | None:

@@ -131,9 +131,14 @@ def _array(values: Int64Array | Int32Array, kind: str) -> Column:
     return F.split(F.lit(",".join(map(str, values.tolist()))), ",").cast(f"array<{kind}>")
 
 
+def home_of(workers: int) -> Column:
+    """The home of each row's key, by its `KEY`: that of `skewless.core.home`."""
+    return F.pmod(F.xxhash64(KEY), F.lit(workers)).cast("int")
+
+
 def _elsewhere(workers: int, shuffle: bool) -> Column:
     """The worker of a key that is not hot."""
-    return (F.rand(SEED) * workers if shuffle else F.pmod(F.xxhash64(KEY), F.lit(workers))).cast("int")
+    return (F.rand(SEED) * workers).cast("int") if shuffle else home_of(workers)
 
 
 def exchange(df: DataFrame, workers: int) -> DataFrame:

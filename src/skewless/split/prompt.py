@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -49,6 +50,7 @@ class Prompt(Splitter):
     """
 
     name: ClassVar[str] = "prompt"
+    in_task = True
 
     def __init__(self, workers: int = 1, *, slide: int = 100_000, buffer: str = "sort") -> None:
         super().__init__(workers)
@@ -87,6 +89,13 @@ class Prompt(Splitter):
     def receiver(self) -> Receiver:
         """What partitions the rows of one task, where each task of a micro-batch sees only its own rows."""
         return Receiver(self.workers, buffer=self.buffer)
+
+    def route_task(self, parts: Iterable[Int64Array]) -> Iterator[Int32Array]:
+        """Blocks for the rows of one task, part by part, when its input has ended."""
+        receiver = self.receiver()
+        for part in parts:
+            receiver.take(part)
+        yield from receiver.finish()
 
     def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
         start = 0
