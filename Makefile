@@ -20,7 +20,7 @@ $(ready) $(docs): export PIP_CONSTRAINT := $(pins)
 $(ready) $(docs): export PIP_BUILD_CONSTRAINT := $(pins)
 $(ready) $(docs): export PIP_USE_PEP517 := 1
 
-.PHONY: help test fast soak lint docs bench bench-chop bench-place bench-route bench-spark bench-versions demo clean java compiling
+.PHONY: help test fast soak lint docs bench bench-chop bench-place bench-route bench-skew bench-spark bench-versions demo figures figures-full clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -56,8 +56,11 @@ demo: java $(ready) | compiling  ## a skewed clickstream through Spark's own win
 bench: $(ready) | compiling  ## measure the speed of the routing kernels
 	.venv/bin/python -m benchmarks.split
 
-bench-spark: java $(ready) | compiling  ## measure windows, skew and memory on Spark (about 20 minutes)
+bench-spark: java $(ready) | compiling  ## measure windows and memory on Spark (about 15 minutes)
 	.venv/bin/python -m benchmarks.spark windows
+
+bench-skew: java $(ready) | compiling  ## measure what skew costs in wall-clock time on Spark (about 10 minutes)
+	.venv/bin/python -m benchmarks.spark skew
 
 bench-place: java $(ready) | compiling  ## measure processors and moving state on Spark (about 20 minutes)
 	.venv/bin/python -m benchmarks.spark place
@@ -71,6 +74,12 @@ bench-route: java $(ready) | compiling  ## measure what routing costs inside Spa
 bench-versions: java $(ready) | compiling  ## compare the speed of another checkout: make bench-versions OLD=path
 	@[ -n "$(OLD)" ] || { echo 'Which checkout? Say make bench-versions OLD=path, and ARGS="--rounds 1" for fewer rounds.'; exit 2; }
 	.venv/bin/python -m benchmarks.versions "$(OLD)" $(ARGS)
+
+figures: $(ready) | compiling  ## make the figures of the papers again, small: make figures FIG=dalton-9, or FIG=dalton
+	.venv/bin/python -m experiments $(FIG)
+
+figures-full: $(ready) | compiling  ## the same at the papers' sizes, or as near as one core comes
+	.venv/bin/python -m experiments --full $(FIG)
 
 clean:  ## delete .venv and everything that is made again by running
 	rm -rf .venv build dist site .pytest_cache .mypy_cache .ruff_cache .import_linter_cache .hypothesis .benchmarks

@@ -29,8 +29,8 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
-from experiments.sliding_windows.partition import ByWindow
-from experiments.sliding_windows.tasks import run
+from experiments.sliding.partition import ByWindow
+from experiments.sliding.tasks import run
 from skewless.api.windowed import KeyedWindows
 from skewless.chop import Costs, disorder
 from skewless.chop.assignment import Assignment, BatchAssignment

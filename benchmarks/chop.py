@@ -1,16 +1,13 @@
-"""Windows cut by window, by batch and by pane: what the split costs, how the rest scales, and what order costs.
+"""Functions of whole windows: what a worker costs, how it scales, which batch size is best, and what order costs.
 
-Claims tested (Balkesen and Tatbul): the split by pane costs the same however much windows overlap, the split by window
-costs in proportion, by batch in between (Figure 6); panes scale with the workers, large batches nearly so, single
-windows hardly (Figure 7); a batch size chosen from measured costs is near the best; order costs latency.
+Claims tested (Balkesen and Tatbul): panes scale with the workers, large batches nearly so, single windows hardly; a
+batch size chosen from measured costs is near the best; order costs latency. Their Figures 6 and 7, with the costs that
+the paper's own points imply, are in `experiments/sliding`.
 
-The split and the costs of a worker are measured here, on one core, over Linear Road reports; the cluster is simulated
-(`experiments.sliding_windows.tasks`), with these costs and with those that the paper's own figures imply.
+The costs of a worker are measured here, on one core, over Linear Road reports; the cluster is simulated
+(`experiments.sliding.tasks`), with these costs and with those of the paper.
 
-What measuring taught: the costs behind two of the paper's points (40,000 rows/s with one window to update, 5,000 with a
-hundred) give its others, 2 % and 19 % off, if window updates are counted exactly; with its own count they are 71 % and
-131 % off. And by an exact count a larger batch never does worse: all that it costs is time. Copies are made in blocks
-that stay in the cache; in one piece the split by window took twice as long.
+What measuring taught: by an exact count of window updates a larger batch never does worse: all that it costs is time.
 
 `python -m benchmarks.chop` prints the tables; `make bench-chop` writes them to docs/results/chop.md.
 """
@@ -18,40 +15,28 @@ that stay in the cache; in one piece the split by window took twice as long.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Hashable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from itertools import pairwise
-from typing import TypeVar
 
 import numpy as np
 import pandas as pd
 
-from experiments.sliding_windows.model import PaperModel
-from experiments.sliding_windows.partition import ByBatch, ByPane, ByWindow, Partitioner
-from experiments.sliding_windows.ring import Ring
-from experiments.sliding_windows.tasks import Run, run, run_ring, sustained
-from skewless.chop import BatchModel, CostEstimator, Costs, Merger, Result, Tuner, choose, disorder
+from experiments.sliding.model import PAPER, PAPER_SLIDE, PaperModel
+from experiments.sliding.partition import ByBatch, ByWindow
+from experiments.sliding.ring import Ring
+from experiments.sliding.split import ROAD, partitioners, speeds
+from experiments.sliding.tasks import Run, run, run_ring, sustained
+from skewless.chop import CostEstimator, Costs, Merger, Result, Tuner, choose, disorder
 from skewless.core.arrays import Float, FloatArray, Int, Int64Array
 from skewless.core.kernel import lean_kernel
-from skewless.workload.linear_road import LinearRoad, Reports
+from skewless.workload.linear_road import Reports
 
-T = TypeVar("T", bound=Hashable)
-
-ROAD = LinearRoad(expressways=3, vehicles=30_000)  # a thousand reports a second
 ROWS = 1_000_000
-SECOND = 1_000_000
-RATIOS = (1, 10, 30, 100, 300, 1000)
-COPIES = 4_000_000  # that a measurement of the split makes; many short ones find a quiet moment
-BLOCK = 1 << 16  # of them at a time: they stay in the cache
 REPEATS = 25
 WORKERS = (2, 4, 8, 16)
 BATCHES = (2, 10, 33, 50)
 SWEEP = range(1, 513)
 HEADROOM = 0.1
-
-# From the paper's section 3.3: rows a second with one window to update, and with a hundred; and by pane.
-_ONE, _HUNDRED, _PANE = 1 / 40_000, 1 / 5_000, 1 / 32_000
-PAPER = Costs(update=(_HUNDRED - _ONE) / 99, open_close=0.0, other=_ONE - (_HUNDRED - _ONE) / 99)
-PAPER_SLIDE = 10
 
 
 def main() -> None:
@@ -63,9 +48,11 @@ def table() -> list[str]:
     """All of it, as lines of a page."""
     reports = ROAD.take(ROWS)
     compiled, merge, pandas = measured_costs(reports)
-    split = split_speeds(reports, _partitioners(100, BATCHES))
+    split = speeds(reports, partitioners(100, BATCHES), REPEATS, lambda _doing: None)
     return [
-        *split_cost(reports),
+        "What the split costs, and how the partitioners scale with the costs that the paper's own points imply, are",
+        "[sliding-6](../figures.md#sliding-6) and [sliding-7](../figures.md#sliding-7) of the figures, made by "
+        "`make figures`.",
         "",
         "## Costs of a worker",
         "",
@@ -79,9 +66,7 @@ def table() -> list[str]:
             for name, costs in (("the paper's", PAPER), ("compiled, here", compiled), ("pandas, here", pandas))
         ),
         "",
-        *scale_up("the paper's costs", PAPER, (_PANE - _ONE) * PAPER_SLIDE / 100, PAPER_SLIDE, None),
-        "",
-        *scale_up("compiled, costs measured here", compiled, merge, 1000, split),
+        *scale_up(compiled, merge, split),
         "",
         *tuning(
             {
@@ -95,37 +80,6 @@ def table() -> list[str]:
         "",
         *order(),
     ]
-
-
-def split_cost(reports: Reports) -> Iterator[str]:
-    """Figure 6: rows that the split stage deals in a second, measured."""
-    yield "## What the split costs"
-    yield ""
-    yield "Linear Road reports, a thousand a second, slide 1 s. M rows in a second of one core: partition and worker of"
-    yield f"every copy, and two columns copied. Best of {REPEATS} runs in turn."
-    yield ""
-    shapes = {(ratio, name): each for ratio in RATIOS for name, each in _partitioners(ratio, (2, 5, 10)).items()}
-    speeds = split_speeds(reports, shapes)
-    names = list(_partitioners(1, (2, 5, 10)))
-    yield "| w/s | " + " | ".join(names) + " |"
-    yield "|" + "---|" * (len(names) + 1)
-    for ratio in RATIOS:
-        yield f"| {ratio} | " + " | ".join(f"{speeds[ratio, name] / 1e6:.2f}" for name in names) + " |"
-    growth = [f"{name} {speeds[10, name] / speeds[1000, name]:.2f}" for name in names]
-    yield ""
-    yield f"Cost of a row at w/s = 1000 over that at 10: {', '.join(growth)}."
-
-
-def split_speeds(reports: Reports, partitioners: Mapping[T, Partitioner]) -> dict[T, float]:
-    """Rows a second of each partitioner."""
-    times = reports.time * SECOND
-    best = dict.fromkeys(partitioners, np.inf)
-    for _ in range(REPEATS):
-        for name, partitioner in partitioners.items():
-            rows = min(len(times), max(4000, int(COPIES / partitioner.replication)))
-            seconds = _timed(_split, partitioner, times[:rows], reports.vehicle, reports.position)
-            best[name] = min(best[name], seconds / rows)
-    return {name: 1 / seconds for name, seconds in best.items()}
 
 
 def measured_costs(reports: Reports) -> tuple[Costs, float, Costs]:
@@ -148,13 +102,12 @@ def measured_costs(reports: Reports) -> tuple[Costs, float, Costs]:
     return compiled.costs, merge, pandas.costs
 
 
-def scale_up(title: str, costs: Costs, merge: float, slide: int, split: dict[str, float] | None) -> Iterator[str]:
-    """Figure 7: rows a second against workers, at w/s = 100."""
-    yield f"## Scale-up at w/s = 100: {title}"
+def scale_up(costs: Costs, merge: float, split: dict[str, float]) -> Iterator[str]:
+    """Rows a second against workers, at w/s = 100, as in Figure 7, but with the costs measured here."""
+    slide = 1000
+    yield "## Scale-up at w/s = 100: compiled, costs measured here"
     yield ""
-    yield f"Rows/s of a simulated cluster, slide {slide} rows" + (
-        ". The split is no limit here." if split is None else "; where the split of one core is the limit, it says so."
-    )
+    yield f"Rows/s of a simulated cluster, slide {slide} rows; where the split of one core is the limit, it says so."
     yield ""
     yield "| workers | window | " + " | ".join(f"batch {batch}" for batch in BATCHES) + " | pane |"
     yield "|" + "---|" * (len(BATCHES) + 3)
@@ -165,23 +118,13 @@ def scale_up(title: str, costs: Costs, merge: float, slide: int, split: dict[str
         f"| 1 | {whole:,.0f}" + " | " * (len(BATCHES) + 1) + _limited(_ring_speed(size, slide, 1, costs, merge)) + " |"
     )
     for workers in WORKERS:
-        speeds = {
+        found = {
             f"batch {batch}": run(ByBatch(size, slide, batch, rows=True), costs, workers, tasks=40 * workers).throughput
             for batch in (1, *BATCHES)
         }
-        speeds = {"window": speeds.pop("batch 1"), **speeds, "pane": _ring_speed(size, slide, workers, costs, merge)}
-        limits = split or {}
-        cells = [_limited(speed, limits.get(name, np.inf)) for name, speed in speeds.items()]
+        found = {"window": found.pop("batch 1"), **found, "pane": _ring_speed(size, slide, workers, costs, merge)}
+        cells = [_limited(speed, split[name]) for name, speed in found.items()]
         yield f"| {workers} | " + " | ".join(cells) + " |"
-    if split is None:
-        model = BatchModel(size, slide, 1.0, 4, costs, headroom=0.0)
-        counted = PaperModel(size, slide, 1.0, 4, costs, headroom=0.0)
-        yield ""
-        yield "| 4 workers gain, rows/s | paper, measured | exact count | the paper's count |"
-        yield "|---|---|---|---|"
-        for low, high, found in ((2, 10, 6500), (33, 50, 1200)):
-            gains = (float(np.diff(each.throughput([low, high]))[0]) for each in (model, counted))
-            yield f"| from B = {low} to {high} | {found:,} | " + " | ".join(f"{gain:,.0f}" for gain in gains) + " |"
 
 
 def tuning(mixes: dict[str, tuple[Costs, int, float]]) -> Iterator[str]:
@@ -247,19 +190,6 @@ def order() -> Iterator[str]:
             f"| {waits.most_seconds * 1e3:.2f} | {waits.mean_batches:.1f} | {waits.most_batches} | {waits.most_held} "
             f"| {(latency + waits.mean_seconds) * 1e3:.2f} |"
         )
-
-
-def _partitioners(ratio: int, batches: tuple[int, ...]) -> dict[str, Partitioner]:
-    size = ratio * SECOND
-    by_batch = {f"batch {batch}": ByBatch(size, SECOND, batch) for batch in batches}
-    return {"window": ByWindow(size, SECOND), **by_batch, "pane": ByPane(size, SECOND)}
-
-
-def _split(partitioner: Partitioner, times: Int64Array, *columns: Int64Array) -> None:
-    for rows, partitions in partitioner.blocks(times, BLOCK):
-        partitioner.worker_of(partitions, 16)
-        for column in columns:
-            column.take(rows)
 
 
 def _timed(what: Callable[..., object], *given: object) -> float:

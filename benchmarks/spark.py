@@ -1,8 +1,8 @@
-"""Pages of results that need Spark: windows.md, place.md and chop.md under docs/results.
+"""Pages of results that need Spark: windows.md, skew.md, place.md and chop.md under docs/results.
 
-`make bench-spark`, `make bench-place` and `make bench-chop` write them.
+`make bench-spark`, `make bench-skew`, `make bench-place` and `make bench-chop` write them.
 
-`python -m benchmarks.spark windows skew memory` runs some parts of a page only, and prints them.
+`python -m benchmarks.spark windows memory` runs some parts of a page only, and prints them.
 """
 
 from __future__ import annotations
@@ -33,17 +33,17 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
         "make bench-spark",
         [
             ("Sliding windows", None, windows.table),
-            ("Skew", skew.WORKERS, skew.table),
             ("Memory", None, memory.table),
         ],
     ),
+    "skew": ("Skew in wall-clock time", "make bench-skew", [("Sixteen workers", skew.WORKERS, skew.table)]),
     "place": (
         "Keys that stay whole",
         "make bench-place",
         [
             ("Processors in Python", None, process.table),
             ("Moving state", migrate.WORKERS, migrate.table),
-            ("Gedik's partitioning functions", None, _without_spark(place.table)),
+            ("Tail slots", None, _without_spark(place.table)),
         ],
     ),
     "chop": (

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from collections import Counter
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -26,6 +28,26 @@ def test_fragments_are_the_distinct_pairs_of_key_and_worker(routing: list[tuple[
     expected = len(set(routing)) / len({key for key, _ in routing})
     assert metrics.fragments_per_key(keys, workers, N) == expected
     assert metrics.ksr(keys, workers, N) == expected
+
+
+@settings(deadline=None)
+@given(ROUTINGS, st.sampled_from([0.5, 1.0, 2.0]))
+def test_hot_keys_are_those_with_a_share_of_a_fair_load(routing: list[tuple[int, int]], hot_at: float) -> None:
+    keys, workers = arrays(routing)
+    tuples = Counter(key for key, _ in routing)
+    on = {key: len({worker for other, worker in routing if other == key}) for key in tuples}
+    hot = [on[key] for key, times in tuples.items() if times >= max(1, hot_at * len(routing) / N)]
+    expected = sum(hot) / len(hot) if hot else float("nan")
+    assert metrics.hot_fragments(keys, workers, N, hot_at) == pytest.approx(expected, nan_ok=True)
+    most = max(tuples.values())
+    assert metrics.top_fragments(keys, workers, N) == max(on[key] for key, times in tuples.items() if times == most)
+
+
+def test_the_tail_does_not_hide_a_key_on_all_workers() -> None:
+    keys = np.concatenate([np.zeros(1_000, np.int64), np.arange(1, 1_001)])
+    workers = np.concatenate([np.arange(1_000) % N, np.zeros(1_000)]).astype(np.int32)
+    assert metrics.fragments_per_key(keys, workers, N) < 1.01
+    assert metrics.hot_fragments(keys, workers, N) == metrics.top_fragments(keys, workers, N) == N
 
 
 @settings(deadline=None)

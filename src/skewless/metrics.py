@@ -27,11 +27,13 @@ __all__ = [
     "data_skew",
     "fragments",
     "fragments_per_key",
+    "hot_fragments",
     "imbalance",
     "ksr",
     "loads",
     "max_over_avg",
     "mpi",
+    "top_fragments",
 ]
 
 
@@ -103,9 +105,31 @@ def fragments_per_key(keys: Int64Array, workers: Int32Array, n: int) -> float:
     >>> fragments_per_key(np.array([7, 7, 7, 9]), np.array([0, 1, 1, 0], np.int32), n=2)
     1.5
     """
-    fragment_keys, fragment_workers = _distinct(keys, workers, n)
-    distinct_keys, _ = _distinct_pairs(fragment_keys, np.zeros_like(fragment_workers))
-    return len(fragment_keys) / len(distinct_keys)
+    return float(_by_key(keys, workers, n)[1].mean())
+
+
+def hot_fragments(keys: Int64Array, workers: Int32Array, n: int, hot_at: float = 1.0) -> float:
+    """The number of workers that hold a hot key, on average over the hot keys; NaN if no key is hot.
+
+    A key is hot if it has at least `hot_at` of a worker's fair load, whatever the splitter thinks of it. An average
+    over all keys says little of them: a million keys of the tail on one worker each hide one key on all workers.
+
+    >>> hot_fragments(np.array([7, 7, 7, 9]), np.array([0, 1, 1, 0], np.int32), n=2)
+    2.0
+    """
+    tuples, held = _by_key(keys, workers, n)
+    hot = tuples >= max(1.0, hot_at * len(keys) / n)
+    return float(held[hot].mean()) if hot.any() else float("nan")
+
+
+def top_fragments(keys: Int64Array, workers: Int32Array, n: int) -> int:
+    """The number of workers that hold the most frequent key; of several such keys, that of the one on most workers.
+
+    >>> top_fragments(np.array([7, 7, 7, 9]), np.array([0, 1, 1, 0], np.int32), n=2)
+    2
+    """
+    tuples, held = _by_key(keys, workers, n)
+    return int(held[tuples == tuples.max()].max())
 
 
 def aggregation_cost(keys: Int64Array, workers: Int32Array, n: int, reducers: int = 1) -> int:
@@ -118,7 +142,7 @@ def aggregation_cost(keys: Int64Array, workers: Int32Array, n: int, reducers: in
     """
     if reducers < 1:
         raise SkewlessError(f"reducers must be at least 1, not {reducers}")
-    fragment_keys, _ = _distinct(keys, workers, n)
+    fragment_keys, _, _ = _distinct(keys, workers, n)
     return int(np.bincount(xxhash64(fragment_keys) % reducers).max())
 
 
@@ -162,8 +186,17 @@ def mpi(keys: Int64Array, blocks: Int32Array, n: int, p1: float = 1 / 3, p2: flo
     return p1 * bsi(blocks, n) + p2 * bci(keys, blocks, n) + p3 * ksr(keys, blocks, n)
 
 
-def _distinct(keys: Int64Array, workers: Int32Array, n: int) -> tuple[Int64Array, Int32Array]:
-    """Check a routing and list its fragments."""
+def _by_key(keys: Int64Array, workers: Int32Array, n: int) -> tuple[Int64Array, Int64Array]:
+    """The tuples of each key of a routing, and how many workers hold the key."""
+    fragment_keys, _, tuples = _distinct(keys, workers, n)
+    order = np.argsort(fragment_keys)
+    rising = fragment_keys[order]
+    edges = np.flatnonzero(np.concatenate([[True], rising[1:] != rising[:-1]]))
+    return np.add.reduceat(tuples[order], edges), np.diff(edges, append=len(order))
+
+
+def _distinct(keys: Int64Array, workers: Int32Array, n: int) -> tuple[Int64Array, Int32Array, Int64Array]:
+    """Check a routing and list its fragments: key, worker, and tuples."""
     if len(keys) != len(workers):
         raise SkewlessError(f"a routing has one worker for each key, not {len(workers)} workers for {len(keys)} keys")
     loads(workers, n)
@@ -179,14 +212,18 @@ def _mix(key: np.int64, worker: np.int32) -> np.uint64:
 
 
 @kernel
-def _distinct_pairs(keys: Int64Array, workers: Int32Array) -> tuple[Int64Array, Int32Array]:
-    """Each (key, worker) once: tuples are divided into 256 bins by hash, so that the table of a bin fits the cache."""
+def _distinct_pairs(keys: Int64Array, workers: Int32Array) -> tuple[Int64Array, Int32Array, Int64Array]:
+    """Each (key, worker) once, and how often it occurs.
+
+    Tuples are divided into 256 bins by hash, so that the table of a bin fits the cache.
+    """
     edges: Int64Array = np.zeros(257, np.int64)
     for i in range(len(keys)):
         edges[np.int64(_mix(keys[i], workers[i]) >> np.uint64(56)) + 1] += 1
     largest = edges.max()
     edges = edges.cumsum()
     bin_keys, bin_workers, fill = np.empty_like(keys), np.empty_like(workers), edges.copy()
+    tuples = np.zeros(len(keys), np.int64)
     for i in range(len(keys)):
         chosen = np.int64(_mix(keys[i], workers[i]) >> np.uint64(56))
         bin_keys[fill[chosen]] = keys[i]
@@ -212,4 +249,5 @@ def _distinct_pairs(keys: Int64Array, workers: Int32Array) -> tuple[Int64Array, 
                 bin_keys[found] = key
                 bin_workers[found] = worker
                 found += 1
-    return bin_keys[:found], bin_workers[:found]
+            tuples[table[slot]] += 1
+    return bin_keys[:found], bin_workers[:found], tuples[:found]

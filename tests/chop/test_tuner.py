@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from experiments.sliding_windows.partition import ByBatch
-from experiments.sliding_windows.tasks import sustained
+from experiments.sliding.partition import ByBatch
+from experiments.sliding.tasks import sustained
 from skewless.chop import BatchModel, Costs, Tuner, choose
 from skewless.core.errors import SkewlessError
 

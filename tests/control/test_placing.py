@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 from skewless.control.loop import Chosen, Observed
@@ -12,7 +13,8 @@ from skewless.control.placements import Placements
 from skewless.control.placing import Placing
 from skewless.control.version import Version
 from skewless.core.counts import Counts
-from skewless.place import AutoFlow, Placer, Rule, Uniform
+from skewless.core.turn import Turn
+from skewless.place import AutoFlow, Even, Placer, Readj, Rule, Uniform
 
 CHOSEN = Chosen("as asked", "as the test asks")
 
@@ -64,3 +66,92 @@ def test_a_spike_moves_slots_by_the_rounds_it_lasts(tmp_path: Path, window_lengt
         announced.append(placing.announced)
     assert announced.index(True) + 1 == moves_at
     assert not placing._failed
+
+
+BUSY = (40, 10, 20, 10)  # worker 0 has slots 0 and 2: 60 rows and 20; slot 2 would make it even
+
+
+def announces(path: Path, rule: Rule, *batches: tuple[int, ...]) -> list[bool]:
+    """Whether something is announced after each micro-batch, by a placer that levels all it can."""
+    placing = loop(path, Even(slots=4, hot=1.0), rule)
+    found = []
+    for batch, rows in enumerate(batches):
+        placing.hear(seen(batch, *rows, version=placing.version))
+        found.append(placing.announced)
+    assert not placing._failed
+    return found
+
+
+@pytest.mark.parametrize(
+    ("horizon", "cost", "moves"),
+    [(1, 1.0, False), (2, 1.0, True), (1, 0.9, True), (2, 2.0, False), (3, 2.0, True), (0, 0.0, False)],
+)
+def test_a_move_has_to_gain_over_the_horizon_what_it_costs(
+    tmp_path: Path, horizon: int, cost: float, moves: bool
+) -> None:
+    # It moves 20 rows and brings 20 down to the average.
+    assert announces(tmp_path, Rule(horizon=horizon, cost=cost, memory=0.0), BUSY) == [moves]
+
+
+@pytest.mark.parametrize(("alpha", "moves"), [(1.4, True), (1.6, False)])
+def test_a_placement_is_looked_for_above_alpha(tmp_path: Path, alpha: float, moves: bool) -> None:
+    assert announces(tmp_path, Rule(alpha=alpha), BUSY) == [moves]  # 60 rows over an average of 40
+
+
+@pytest.mark.parametrize("rest", [1, 2, 4])
+def test_a_placement_rests_before_the_next(tmp_path: Path, rest: int) -> None:
+    # Announced in 0, carried by 1, in force from 2 on: then slots 1 to 3 are worker 1's and busy.
+    batches = [BUSY, BUSY, *[(10, 20, 20, 40)] * 6]
+    found = announces(tmp_path, Rule(rest=rest, memory=0.0), *batches)
+    assert found[:2] == [True, False]
+    assert found.index(True, 2) - 1 == rest
+
+
+@pytest.mark.parametrize(("memory", "lasts"), [(0.0, 1), (0.5, 2), (0.9, 8)])
+def test_a_spike_has_to_last_by_the_memory(tmp_path: Path, memory: float, lasts: int) -> None:
+    # Worker 0 has 40 rows of 80 in each of 30 micro-batches, and then 54, which is above 1.2 times the average.
+    found = announces(tmp_path, Rule(memory=memory), *[(30, 20, 10, 20)] * 30, *[(44, 13, 10, 13)] * 12)
+    rows, weights, batches = 0.0, 0.0, 0
+    while not weights or rows <= 1.2 * 40 * weights:
+        rows, weights = memory * rows + (40 if batches < 30 else 54), memory * weights + 1
+        batches += 1
+    assert found.index(True) + 1 == batches
+    assert batches - 30 == lasts
+
+
+@pytest.mark.parametrize(("byte_cost", "moves"), [(0.0, True), (0.02, True), (0.05, False)])
+def test_bytes_that_moved_are_a_price_of_the_next_move(tmp_path: Path, byte_cost: float, moves: bool) -> None:
+    placing = loop(tmp_path, Even(slots=4, hot=1.0), Rule(memory=0.0, rest=1, byte_cost=byte_cost))
+    placing.hear(seen(0, *BUSY))
+    assert placing.announced  # nothing is known of bytes yet
+    coming = placing.folder.placement(placing.version.announced)
+    entries = pa.record_batch({"hash": pa.array([2]), "state": pa.array(["x" * 4000])})
+    for batch in (0, 1):  # a second copy takes the place of the first
+        placing.folder.give(coming, Turn(0, batch, "q"), ["t2"], entries)
+    placing.hear(seen(1, *BUSY, version=placing.version))
+    assert not placing.announced
+    moved = placing.folder.handed_over(coming.version)
+    assert 4000 <= moved < 8000
+    assert placing._state_bytes == pytest.approx(moved * 80 / 20)  # slot 2 had 20 of 80 rows
+    # Slots 1 to 3 are worker 1's: 70 of 80 rows. Slot 3 moves, 30 of 80 rows, and as much of the state.
+    placing.hear(seen(2, 10, 20, 20, 30, version=placing.version))
+    assert placing.announced == moves
+    assert not placing._failed
+
+
+def test_a_placer_that_asks_for_more_keys_than_are_watched_is_told_of_once(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    def made(path: Path, watched: int | None) -> Placing:
+        folder = Placements.at(str(path))
+        return Placing("stream", Readj(slots=4), folder, 2, 16, Rule(), 100, CHOSEN, watched)
+
+    with caplog.at_level("INFO", logger="skewless"):
+        blind = made(tmp_path / "one", 128)
+        line = "readj asks for the 865 most frequent keys, and the 128 first are watched"
+        assert [line in record.getMessage() for record in caplog.records] == [True]
+        assert line in blind.describe()
+        caplog.clear()
+        for seeing in (made(tmp_path / "two", 865), made(tmp_path / "three", None)):
+            assert not any("asks for" in text for text in seeing.describe())
+        assert not caplog.records

@@ -64,6 +64,61 @@ def test_a_key_belongs_to_the_next_point_clockwise(channels: set[int], replicas:
     assert ring.route(KEYS[:50]).tolist() == nearest
 
 
+def walked(ring: Ring, keys: np.ndarray, most: dict[int, int]) -> list[int]:
+    """The channel of each key if keys come in the order of the ring, and each goes on until a channel has room."""
+    points = sorted(
+        (int(point) % 2**64, channel)
+        for channel in ring.channels
+        for point in xxhash64(np.full(ring.replicas, channel, np.int32), np.arange(ring.replicas))
+    )
+    positions = xxhash64(keys, seed=0x5EED).view(np.uint64).tolist()
+    found, room = {}, dict(most)
+    first = {at: next((i for i, (point, _) in enumerate(points) if point >= at), 0) for at in positions}
+    wraps = {at: at > points[-1][0] for at in positions}
+    for key in sorted(range(len(keys)), key=lambda i: (wraps[positions[i]], first[positions[i]], i)):
+        at = first[positions[key]]
+        while not room[points[at][1]]:
+            at = (at + 1) % len(points)
+        found[key] = points[at][1]
+        room[points[at][1]] -= 1
+    return [found[key] for key in range(len(keys))]
+
+
+@given(CHANNELS, st.integers(1, 8), st.integers(0, 60))
+def test_a_key_whose_channel_is_full_goes_on_clockwise(channels: set[int], replicas: int, count: int) -> None:
+    ring = Ring(sorted(channels), replicas)
+    least, more = divmod(count, len(channels))
+    most = {channel: least + (i < more) for i, channel in enumerate(ring.channels)}
+    assert ring.spread(KEYS[:count]).tolist() == walked(ring, KEYS[:count], most)
+
+
+@given(CHANNELS, CHANNELS, st.integers(1, 20), st.integers(1, 200))
+def test_no_more_keys_move_than_the_shares_demand(
+    channels: set[int], others: set[int], replicas: int, count: int
+) -> None:
+    keys = KEYS[:count]
+    before = Ring(sorted(channels), replicas).spread(keys)
+    after = Ring(sorted(others), replicas).spread(keys, before)
+    held = [np.count_nonzero(after == channel) for channel in others]
+    assert set(after.tolist()) <= others
+    assert max(held) - min(held) <= 1
+    least, more = divmod(count, len(others))
+    had = sorted((np.count_nonzero(before == channel) for channel in others), reverse=True)
+    stay = sum(min(have, least + (i < more)) for i, have in enumerate(had))
+    assert np.count_nonzero(before == after) == stay
+    if channels < others:
+        assert set(after[before != after].tolist()) <= others - channels
+
+
+def test_few_keys_are_spread_evenly_too() -> None:
+    slots = np.arange(256)
+    loads = np.bincount(Ring(16).spread(slots), minlength=16)
+    assert loads.max() / loads.mean() <= 1.1
+    by_the_ring = Ring(16).spread(slots) == Ring(16).route(slots)
+    assert by_the_ring.mean() > 0.85  # most are where the ring alone would have them
+    assert np.bincount(Ring(16).route(slots)).max() == 22
+
+
 def test_keys_may_be_of_any_stride_and_size() -> None:
     ring = Ring([3, 5])
     small = np.arange(-50, 50, dtype=np.int16)

@@ -23,6 +23,25 @@ def test_every_strategy_sees_the_whole_stream() -> None:
     assert hashed.fragments_per_key.tolist() == [1.0] * 4
 
 
+def test_prompt_sees_each_window_first_and_is_not_chosen_over_those_that_do_not() -> None:
+    with open_stream("zipf:1.5:keys=1000", tuples=20_500) as stream:
+        comparison = compare(stream, ["prompt", "hash", "bounded"], 8, 5_000, 500)
+    prompt = comparison.replays["prompt"]
+    assert prompt.loads.tolist() == [[625] * 8] * 4
+    assert prompt.tuples == 20_500
+    assert comparison.verdict.split == "bounded"
+
+
+def test_a_report_has_the_measures_that_an_average_over_the_tail_hides() -> None:
+    with open_stream("zipf:1.5:keys=1000", tuples=20_000) as stream:
+        report = compare(stream, ["hash", "shuffle"], 8, 5_000, 500).as_dict()
+    hashed, shuffled = report["splitters"]
+    assert (hashed["fragments_per_hot_key"], hashed["fragments_of_the_top_key"]) == (1.0, 1)
+    assert (shuffled["fragments_per_hot_key"], shuffled["fragments_of_the_top_key"]) == (8.0, 8)
+    assert hashed["imbalance"] > 1_000 > 1 > shuffled["imbalance"]
+    assert shuffled["gamma"] > hashed["gamma"]
+
+
 def test_all_strategies_unless_some_are_named() -> None:
     assert check_splits([]) == list(split.NAMES)
     assert check_splits(["shuffle", "hash", "shuffle"]) == ["shuffle", "hash"]

@@ -11,9 +11,13 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
+from skewless import metrics
 from skewless.api.watch import Watch
-from skewless.spark import session
-from skewless.spark.route import KEY
+from skewless.core.hashing import xxhash64
+from skewless.core.home import homes
+from skewless.spark import observe, session
+from skewless.spark.observe import all_counts
+from skewless.spark.route import KEY, with_key
 from skewless.split import Splitter
 from support.streams import start, stream_of
 
@@ -71,6 +75,51 @@ def test_every_micro_batch_is_even_though_hot_keys_change_in_each(spark: SparkSe
     assert "bounded over 8 workers" in watching.explain()
     by_hash = homes_of(spark, clicks(1)[0])
     assert balance(by_hash) > 1.5
+
+
+def test_prompt_plans_every_micro_batch_when_the_input_of_its_tasks_ends(spark: SparkSession, tmp_path: Path) -> None:
+    found: list[pa.Table] = []
+
+    def each(df: DataFrame, batch: int, watching: Watch) -> None:
+        found.append(df.select("page", "value", F.spark_partition_id().alias("worker")).toArrow())
+
+    batches = clicks(3)
+    stream = stream_of(spark, tmp_path / "in", batches)
+    routed = sk.keyed(stream, "page", workers=WORKERS, split="prompt").repartition()
+    query = start(routed, tmp_path / "to", each)
+    query.awaitTermination()
+    assert len(found) == 3
+    for rows, batch in zip(found, batches, strict=True):
+        assert sorted(rows["value"].to_pylist()) == batch["value"].to_pylist()
+        keys, workers = xxhash64(rows["page"].combine_chunks()), np.array(rows["worker"], np.int32)
+        assert metrics.bsi(workers, WORKERS) <= 0.02 * ROWS / WORKERS
+        assert metrics.ksr(keys, workers, WORKERS) <= 1.05
+        assert metrics.bci(keys, workers, WORKERS) <= metrics.bci(keys, homes(keys, WORKERS), WORKERS)
+
+
+def test_prompts_tree_is_refused_where_tasks_plan(spark: SparkSession, tmp_path: Path) -> None:
+    stream = stream_of(spark, tmp_path / "in", clicks(1))
+    with pytest.raises(sk.SkewlessError, match="buffer is 'tree'; a task sorts its rows when its input ends"):
+        sk.keyed(stream, "page", workers=WORKERS, split=sk.split.Prompt(buffer="tree")).repartition()
+
+
+def test_a_batch_is_planned_from_the_keys_that_the_driver_can_hold(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    df = spark.createDataFrame(clicks(1)[0])
+    whole = all_counts(with_key(df, ["page"]), WORKERS)
+    monkeypatch.setattr(observe, "MOST_TOLD", 50)
+    seen = all_counts(with_key(df, ["page"]), WORKERS)
+    assert whole is not None
+    assert seen is not None
+    assert (len(seen.keys), seen.total, seen.distinct) == (50, ROWS, len(whole.keys))
+    assert sorted(seen.counts) == sorted(whole.counts)[-50:]
+    told = np.isin(whole.keys, seen.keys)
+    rest = np.bincount(homes(whole.keys[~told], WORKERS), whole.counts[~told], WORKERS)
+    assert seen.tail_loads(WORKERS).tolist() == rest.tolist()
+    routed = sk.keyed(df, "page", workers=WORKERS, split="prompt").repartition()
+    assert balance(per_partition(routed)) < 1.1
+    assert all_counts(with_key(df.limit(0), ["page"]), WORKERS) is None
 
 
 def homes_of(spark: SparkSession, table: pa.Table) -> np.ndarray:

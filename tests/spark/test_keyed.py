@@ -28,7 +28,10 @@ from skewless.core.hashing import xxhash64
 from skewless.core.home import homes
 from skewless.core.policy import Policy
 from skewless.operators.panes.combine import Combine
+from skewless.spark import observe
 from skewless.spark.listen import _streams
+from skewless.spark.observe import top_counts
+from skewless.spark.route import with_key
 from skewless.spark.session import ARROW_BYTES, ARROW_ROWS, MANAGER, PROVIDER, ROCKSDB, prepare
 from skewless.spark.split import policy_in
 from skewless.split import Dalton
@@ -142,6 +145,24 @@ def test_a_stream_learns_and_learns_again_when_the_hot_keys_change(
     # What is observed of each worker is what its partition held, though foreachBatch may run the plan more than once.
     assert sum(known[1].values()) % ROWS == 0
     assert known[1][int(loads[0].argmax())] == max(known[1].values())
+
+
+def test_large_batches_are_counted_by_a_sample_after_the_first_rows(
+    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    df = spark.range(0, 60_000, 1, 2).selectExpr("if(id % 4 = 0, 0, id % 997) as key")
+    rows, truth = with_key(df, ["key"]), 60_000 / 4 + 45_000 / 997
+    seen = top_counts(rows, WORKERS)
+    assert seen is not None
+    assert seen.total == 60_000
+    assert seen.counts.max() == pytest.approx(truth, rel=0.01)
+    monkeypatch.setattr(observe, "FIRST", 1_000)
+    sampled = top_counts(rows, WORKERS)
+    assert sampled is not None
+    assert sampled.total != 60_000
+    assert sampled.total == pytest.approx(60_000, rel=0.05)
+    assert sampled.counts.max() == pytest.approx(truth, rel=0.1)
+    assert top_counts(rows.limit(0), WORKERS) is None
 
 
 def test_two_streams_of_a_session_do_not_mix(spark: SparkSession, files: Path, tmp_path: Path) -> None:

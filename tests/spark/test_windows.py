@@ -154,7 +154,7 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     return lambda: tmp_path_factory.mktemp("stream")
 
 
-@pytest.mark.parametrize("split", ["local", "dalton", "bounded"])
+@pytest.mark.parametrize("split", ["local", "dalton", "bounded", "prompt"])
 @settings(max_examples=1, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), size=st.sampled_from([("60 seconds", "10 seconds"), ("1 minute", "25 seconds")]))
 def test_a_stream_gives_sparks_own_rows(

@@ -5,9 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.core.home import homes
 from skewless.split.blocks import BlockPlan, allocate, partition
+from skewless.workload import Zipf
 
 COUNTS = st.lists(st.one_of(st.integers(1, 9), st.integers(1, 300)), max_size=30)
 FALLING = COUNTS.map(lambda counts: sorted(counts, reverse=True))
@@ -48,7 +50,7 @@ def reference(counts: list[int], blocks: int) -> list[tuple[int, int, int]]:
     there_and_back = [*range(blocks), *reversed(range(blocks))]
     for i, k in enumerate(small):
         place(k, there_and_back[(len(large) % blocks + i) % (2 * blocks)], counts[k])
-    for k in large:
+    for k in sorted(large, key=counts.__getitem__):
         rest, own = counts[k] - cut, parts[k][0][0]
         here = min(rest, max(0, capacity - filled[own]))
         place(k, own, here)
@@ -141,20 +143,51 @@ def test_with_fewer_keys_than_blocks_no_block_is_above_its_size(counts: list[int
 
 def test_385_tuples_of_eight_keys_on_four_blocks() -> None:
     # A block holds 97, the cut-off is 48. First parts and whole keys: 48 + 8, 48 + 12, 48 + 15, 35 + 25.
-    # Of the 140, 41 more stay in block 0, 37 fill block 1 and 14 go to block 2, the fullest that can hold them; of the
-    # 90, none stays, 37 fill block 3 and 5 go to block 2; of the 60, 12 stay in block 2.
+    # The residual of the 60, 12, stays in block 2. Of the 90, 37 more stay in block 1 and 5 go to block 2, the fullest
+    # that can hold them; of the 140, 41 stay in block 0, 37 fill block 3, the emptiest, and 14 go to block 2.
     plan = plan_of([140, 90, 60, 35, 25, 15, 12, 8], 4)
     assert fragments_of(plan) == [
-        (0, 0, 89), (0, 1, 37), (0, 2, 14),
-        (1, 1, 48), (1, 3, 37), (1, 2, 5),
+        (0, 0, 89), (0, 3, 37), (0, 2, 14),
+        (1, 1, 85), (1, 2, 5),
         (2, 2, 60),
         (3, 3, 35), (4, 3, 25), (5, 2, 15), (6, 1, 12), (7, 0, 8),
     ]  # fmt: skip
     assert plan.sizes.tolist() == [97, 97, 94, 97]
     assert plan.sizes.max() - plan.sizes.mean() < 1
-    assert plan.cardinalities.tolist() == [2, 3, 4, 3]
+    assert plan.cardinalities.tolist() == [2, 2, 4, 3]
     assert plan.split.tolist() == [True, True] + [False] * 6
-    assert len(plan.which) / len(plan.keys) == 1.5  # key split ratio
+    assert len(plan.which) / len(plan.keys) == 1.375  # key split ratio
+
+
+def test_small_residuals_stay_and_only_the_largest_key_is_split() -> None:
+    # A block holds 20, the cut-off is 4. After the dealing the blocks have 14 and 11; the residuals are 9 and 2 and 1
+    # of block 0, 2 and 1 of block 1. Served smallest first, four stay, and of the 9 there is room for 3 in block 0.
+    plan = plan_of([13, 6, 6, 5, 5, 1, 1, 1, 1, 1], 2)
+    assert plan.sizes.tolist() == [20, 20]
+    assert plan.cardinalities.tolist() == [5, 6]
+    assert plan.split.tolist() == [True] + [False] * 9
+    assert plan.size[plan.which == 0].tolist() == [4 + 3, 6]
+    assert len(plan.which) / len(plan.keys) == 1.1  # largest first it would be 1.3, with 5 and 8 keys
+
+
+# Of 200 k tuples with 10 k keys in 24 blocks. Largest first the imbalances were 232, 393 and 75.
+@pytest.mark.parametrize(("skew", "cardinality_imbalance"), [(0.6, 2.4), (1.0, 1.2), (1.5, 2.8)])
+def test_blocks_have_equal_numbers_of_keys_and_few_extra_fragments(skew: float, cardinality_imbalance: float) -> None:
+    seen = Counts.of(Zipf(skew, keys=10_000, seed=2).take(200_000))
+    plan = partition(seen.keys, seen.whole, 24)
+    assert plan.sizes.max() - plan.sizes.mean() < 1
+    assert plan.cardinalities.max() - plan.cardinalities.mean() == pytest.approx(cardinality_imbalance, abs=0.05)
+    extra = len(plan.which) - len(plan.keys)
+    assert extra <= 24 + 2
+    assert len(plan.which) / len(plan.keys) < 1.01
+
+
+@given(FALLING.filter(len), BLOCKS)
+def test_extra_fragments_are_those_that_fill_a_block_and_the_keys_that_did_not_fit(
+    counts: list[int], blocks: int
+) -> None:
+    plan = plan_of(counts, blocks)
+    assert len(plan.which) - len(plan.keys) <= blocks + plan.split.sum()
 
 
 def test_a_batch_without_tuples_has_empty_blocks() -> None:

@@ -34,7 +34,7 @@ from skewless.spark.aggregate import Aggregation
 from skewless.spark.in_task import packed, with_routed_worker
 from skewless.spark.listen import register
 from skewless.spark.native import natives
-from skewless.spark.observe import top_counts, with_keys_observed, with_loads_observed, with_rows_observed
+from skewless.spark.observe import top_counts, watched, with_keys_observed, with_loads_observed, with_rows_observed
 from skewless.spark.process import Processing
 from skewless.spark.route import KEY, WORKER, column, delay_of, exchange, owner_column, with_key
 from skewless.spark.session import prepare
@@ -45,6 +45,8 @@ from skewless.split import Prompt, Splitter
 SPLITS = ("auto", "local", "spark", *splitters.NAMES)
 PLACES = ("auto", "hash", *(name for name in placers.NAMES if name != "uniform"))  # "hash" is its name here
 _MOVELESS = ("local", "spark")
+_COST_OF_ROWS = "costs about a microsecond a row; split='dalton' costs less and is two micro-batches behind"
+_COST_OF_PACKED_ROWS = "costs no more than moving rows by hash; split='local' moves none"
 
 
 def keyed(
@@ -142,7 +144,7 @@ class KeyedStream:
             asked = splitter.was_given("in_task") and splitter.in_task
             routed = with_routed_worker(rows, splitter) if asked else planned(rows, splitter)[0]
             return exchange(routed.drop(KEY), self.workers)
-        chosen = self._routing(splitter, "it keeps every micro-batch even with few fragments")
+        chosen = self._routing(splitter, "it keeps every micro-batch even with few fragments", _COST_OF_ROWS)
         if splitter.in_task:
             register(self.df.sparkSession, stream, LoadLoop(self.name, self.workers, chosen))
             routed = with_routed_worker(rows, splitter)
@@ -226,7 +228,8 @@ class KeyedStream:
         check_partitions(df, self.workers, "a processor")
         if not df.isStreaming:
             rows, placer = processing.rows(), self._placer(slots, 16 * partitions)
-            placement = placed(placer, top_counts(rows, self.workers), self.workers)
+            seen = top_counts(rows, self.workers, placer.watched(self.workers))
+            placement = placed(placer, seen, self.workers)
             return processing.run(rows, OnePlacement(placement), stream)
         if folder is None:
             raise SkewlessError(
@@ -243,9 +246,11 @@ class KeyedStream:
             rule = replace(rule, alpha=float("inf"))
         retain = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain", "100") or 100)
         chosen = Chosen(placer.name, self._why_placed())
-        loop = Placing(self.name, placer, placements, self.workers, partitions, rule, retain, chosen)
+        asked = placer.watched(partitions)
+        told = watched(partitions, asked)
+        loop = Placing(self.name, placer, placements, self.workers, partitions, rule, retain, chosen, told)
         register(spark, stream, loop)
-        return processing.run(with_keys_observed(processing.rows(), stream, partitions), placements, stream)
+        return processing.run(with_keys_observed(processing.rows(), stream, partitions, asked), placements, stream)
 
     def explain(self, **aggregates: Measure) -> str:
         """In words, what `agg` would run for these aggregates and why; or what is asked for, without aggregates."""
@@ -283,7 +288,8 @@ class KeyedStream:
         if chosen.strategy == "local":
             return aggregation.run(rows, stream)
         splitter = self._splitter()
-        if splitter.in_task:
+        # Prompt plans a batch as a whole, and then knows which of its keys are split.
+        if splitter.in_task and (df.isStreaming or not isinstance(splitter, Prompt)):
             if df.isStreaming:
                 register(df.sparkSession, stream, LoadLoop(self.name, self.workers, chosen))
             return aggregation.run(packed(rows, splitter), stream, unpack=True)
@@ -316,7 +322,8 @@ class KeyedStream:
                 "process(...); to repartition a stream give split="
             )
         rows, placer = with_key(self.df, self.keys), self._placer(None, 16 * self.workers)
-        placement = placed(placer, top_counts(rows, self.workers), self.workers)
+        seen = top_counts(rows, self.workers, placer.watched(self.workers))
+        placement = placed(placer, seen, self.workers)
         return exchange(rows.withColumn(WORKER, owner_column(placement)).drop(KEY), self.workers)
 
     def _processing(
@@ -387,9 +394,9 @@ class KeyedStream:
             "local", "because these aggregates cost less than moving a row, so rows are combined where they lie"
         )
 
-    def _routing(self, splitter: Splitter, why: str) -> Chosen:
+    def _routing(self, splitter: Splitter, why: str, cost: str = _COST_OF_PACKED_ROWS) -> Chosen:
         if splitter.in_task:
-            how = "in the task that has the row, for about a microsecond; split='dalton' goes by what it learned"
+            how = f"in the task that has the row, which {cost}"
         else:
             how = "learning from each micro-batch" if self.df.isStreaming else "from one pass over the data"
         reason = f"because {why}" if self.split == "auto" else "as asked"

@@ -3,8 +3,8 @@
 Measure: packers count the rows of every slot, and `observe` the most frequent keys. Analyse: counts fade from batch to
 batch, so that a spike does not move state. Plan: when the busiest worker has more than `alpha` times the average, the
 placer is asked; what it proposes is taken if it brings more rows down to the average, over the next batches, than the
-keys have that it moves. Activate: the placement is announced, and comes into force once a micro-batch that knew
-of it is done.
+move of keys and of their bytes is worth. Activate: the placement is announced, and comes into force once a micro-batch
+that knew of it is done.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from skewless.control.announcing import AnnouncingLoop
-from skewless.control.loop import Chosen, Observed
+from skewless.control.loop import Chosen, Observed, log
 from skewless.control.placements import Placements
 from skewless.control.version import Version
-from skewless.core.arrays import FloatArray, Int64Array
+from skewless.core.arrays import Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.place import FadingCounts, Move, Placement, Placer, Rule, moves
@@ -45,6 +45,8 @@ class Placing(AnnouncingLoop):
         The micro-batches that Spark could replay: for so long nothing that they would need is deleted.
     chosen
         What runs, and why.
+    watched
+        How many of the most frequent keys are observed in a micro-batch; None if that is not known.
     """
 
     folder: Placements
@@ -60,11 +62,21 @@ class Placing(AnnouncingLoop):
         rule: Rule,
         retain: int,
         chosen: Chosen,
+        watched: int | None = None,
     ) -> None:
         super().__init__(name, workers, chosen, folder)
         self.placer, self.rule, self.partitions, self._retain = placer, rule, partitions, retain
         self._recent = FadingCounts(placer.slots, rule.memory)
         self._rested = rule.rest  # the first placement may be changed at once
+        self._rows = 0  # of the last micro-batch
+        self._moving: float | None = None  # the share of the state that the announced placement moves
+        self._state_bytes: float | None = None  # all state, by what the last placement moved of it
+        asked = placer.watched(partitions)
+        self._blind: str | None = None
+        """What the placer asks for in vain, in words."""
+        if watched is not None and watched < asked:
+            self._blind = f"{placer.name} asks for the {asked} most frequent keys, and the {watched} first are watched"
+            log.info("stream %s: %s; rarer ones stay in their tail slots", name, self._blind)
         if not self.known:
             folder.write_placement(placer.place(Counts.none(), None, workers).with_version(0), 0, None)
             self.say(Version(0))
@@ -95,6 +107,7 @@ class Placing(AnnouncingLoop):
         """Have a placement come into force as soon as state could be handed over."""
         with self._changed:
             number = self.next_number()
+            self._moving = self.rule.moved(self.placement, placement, self._recent.counts(), self.rule.state)
             self.folder.write_placement(placement.with_version(number), self.version.force, self.whose)
             self.workers = placement.workers
             self.say(Version(self.version.force, number))
@@ -120,6 +133,7 @@ class Placing(AnnouncingLoop):
         return [
             *super().describe(),
             f"placement {self.placement.version} is in force: {self.placement.tail_slots} slots{own}{coming}",
+            *([self._blind] if self._blind else []),
         ]
 
     def learn(self, seen: Observed) -> None:
@@ -137,6 +151,7 @@ class Placing(AnnouncingLoop):
                 self.placement = self.folder.placement(self.version.announced)
                 self._rested = 0
                 self.say(Version(self.version.announced))
+                self._weigh()
                 return
             self._forget(seen.batch)
             if self.announced or ran_by != self.version:
@@ -146,33 +161,28 @@ class Placing(AnnouncingLoop):
             self._plan()
 
     def _plan(self) -> None:
-        seen = self._recent.counts()
-        before = self._loads(self.placement, seen)
-        if before.max() <= self.rule.alpha * before[: self.workers].mean():
+        seen, rule = self._recent.counts(), self.rule
+        before = rule.loads(self.placement, seen, self.partitions)
+        if not rule.asks(before, self.workers):
             return
         placement = self.placer.place(seen, self.placement, self.workers)
         if placement is self.placement:
             return
-        gain = self._above(before) - self._above(self._loads(placement, seen))
-        changed = self.placement.worker_of(seen.keys) != placement.worker_of(seen.keys)
-        assert seen.tail is not None  # it is counted
-        moved = seen.counts[changed].sum() + seen.tail[self.placement.tail != placement.tail].sum()
-        if gain * self.rule.horizon > moved * self.rule.cost:
+        after, moved = rule.loads(placement, seen, self.partitions), rule.moved(self.placement, placement, seen)
+        state = (self._state_bytes or 0.0) * rule.moved(self.placement, placement, seen, rule.state)
+        if rule.pays(before, after, moved, self._rows, state, self.workers):
             self.announce(placement)
 
-    def _above(self, loads: FloatArray) -> float:
-        """The rows that workers have above the average; less of them is a gain though one of two busiest stays so."""
-        return float(np.maximum(loads - loads.sum() / self.workers, 0).sum())
-
-    def _loads(self, placement: Placement, seen: Counts) -> FloatArray:
-        """Rows of each worker by a placement."""
-        assert seen.tail is not None  # it is counted
-        tail = np.bincount(placement.tail, seen.tail, self.partitions)
-        own = np.bincount(placement.worker_of(seen.keys), seen.counts, self.partitions)
-        return np.asarray(tail + own, np.float64)
+    def _weigh(self) -> None:
+        """Learn the size of all state from what was handed over of it, once a placement is in force."""
+        moved = self.folder.handed_over(self.placement.version)
+        if self._moving and moved:
+            self._state_bytes = moved / self._moving
+        self._moving = None
 
     def _count(self, placement: Placement, counts: Int64Array, top: Counts | None) -> None:
         """Let what was counted be known: tracked keys exactly, other hot keys as sampled, and the rest by slot."""
+        self._rows = int(counts.sum())
         tail = counts[: placement.tail_slots].copy()
         known = {
             key: int(rows) for key, rows in zip(placement.keys.tolist(), counts[len(tail) :].tolist(), strict=True)

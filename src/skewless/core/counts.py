@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -76,6 +77,18 @@ class Counts:
         listed, others = order[:told], order[len(order[:told]) :]
         tail = None if slots is None else np.bincount(distinct[others] % slots, counts[others], slots)
         return cls(distinct[listed], counts[listed].astype(np.int64), len(keys), tail, len(distinct))
+
+    @classmethod
+    def sum(cls, parts: Sequence[Counts]) -> Counts:
+        """The counts of rows that were counted in parts; keys not told apart in a part are taken to be spread evenly.
+
+        >>> seen = Counts.sum([Counts.of(np.array([5, 5, 8])), Counts.of(np.array([5]))])
+        >>> seen.keys, seen.counts, seen.total
+        (array([5, 8]), array([3, 1]), 4)
+        """
+        keys, where = np.unique(np.concatenate([part.keys for part in parts]), return_inverse=True)
+        counts = np.bincount(where, np.concatenate([part.counts for part in parts]), len(keys))
+        return cls(keys, counts.round().astype(np.int64), sum(part.total for part in parts))
 
     @classmethod
     def none(cls) -> Counts:

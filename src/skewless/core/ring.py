@@ -47,9 +47,20 @@ class Ring:
     >>> bool(abs(moved.mean() - 1 / 11) < 0.01)
     True
 
+    A few hundred keys are spread much worse than many are. `spread` bounds what a channel gets:
+
+    >>> slots = np.arange(256)
+    >>> loads = np.bincount(Ring(16).route(slots))
+    >>> int(loads.min()), int(loads.max())
+    (11, 22)
+    >>> loads = np.bincount(Ring(16).spread(slots))
+    >>> int(loads.min()), int(loads.max())
+    (16, 16)
+
     Reference
     ---------
     Karger et al., Consistent hashing and random trees, STOC 1997.
+    Mirrokni, Thorup, Zadimoghaddam, Consistent hashing with bounded loads, SODA 2018.
     Gedik, Partitioning functions for stateful data parallelism in stream processing, VLDB Journal 2014 (section 4.1.1).
     """
 
@@ -78,12 +89,54 @@ class Ring:
 
     def route(self, keys: Int64Array) -> Int32Array:
         """The channel of each key."""
+        channels: Int32Array = self._owners[self._nearest(keys)]
+        return channels
+
+    def spread(self, keys: Int64Array, before: Int32Array | None = None) -> Int32Array:
+        """The channel of each key, where no channel gets more than its share: the keys over the channels, rounded up.
+
+        A key whose channel is full goes to the next one clockwise that has room. The number of keys that do not divide
+        evenly is the number of channels that get one more than the others, so no two channels differ by more than one.
+
+        Parameters
+        ----------
+        keys
+            The keys.
+        before
+            The channel that each key was on. A key stays there, if that channel still exists and has no more than its
+            share. A channel that has more gives up the keys whose way along the ring to it is the longest. So no more
+            keys move than the shares demand: a new channel gets keys, and no other one does.
+        """
+        nearest = self._nearest(keys)
+        channels = np.array(self.channels, np.int32)
+        where = np.full(len(nearest), -1, np.int64)
+        if before is not None:
+            at = np.minimum(np.searchsorted(channels, before), len(channels) - 1)
+            where = np.where(channels[at] == before, at, -1)
+        owners = np.searchsorted(channels, self._owners[:-1])
+        least, more = divmod(len(where), len(channels))
+        held = np.bincount(where[where >= 0], minlength=len(channels))
+        room = np.full(len(channels), least)
+        room[np.argsort(-held, kind="stable")[:more]] += 1  # the fullest keep one more, so that fewer keys move
+        for channel in np.flatnonzero(held > room):
+            mine = np.flatnonzero(where == channel)
+            way = np.empty(len(mine), np.int64)
+            _walk(nearest[mine], owners, int(channel), way)
+            where[mine[np.lexsort((nearest[mine], -way))[: held[channel] - room[channel]]]] = -1
+        homeless = np.flatnonzero(where < 0)
+        homeless = homeless[np.argsort(nearest[homeless], kind="stable")]
+        room -= np.bincount(where[where >= 0], minlength=len(channels))
+        _fill(homeless, nearest, owners, room, where)
+        return channels[where]
+
+    def _nearest(self, keys: Int64Array) -> Int32Array:
+        """The number of the next point clockwise of each key."""
         keys = np.asarray(keys)
         if keys.ndim != 1 or not np.can_cast(keys.dtype, np.int64):
             raise SkewlessError(f"keys of {keys.dtype} and shape {keys.shape}: pass one dimension of int64")
-        channels = np.empty(len(keys), np.int32)
-        _route(np.ascontiguousarray(keys, np.int64), self._points, self._owners, self._buckets, channels)
-        return channels
+        nearest = np.empty(len(keys), np.int32)
+        _find(np.ascontiguousarray(keys, np.int64), self._points, self._buckets, nearest)
+        return nearest
 
 
 def _place(channels: Int32Array, replicas: int) -> tuple[npt.NDArray[np.uint64], Int32Array]:
@@ -105,16 +158,35 @@ def _index(points: npt.NDArray[np.uint64]) -> Int32Array:
 
 
 @kernel
-def _route(
-    keys: Int64Array, points: npt.NDArray[np.uint64], owners: Int32Array, buckets: Int32Array, channels: Int32Array
-) -> None:
+def _find(keys: Int64Array, points: npt.NDArray[np.uint64], buckets: Int32Array, nearest: Int32Array) -> None:
     bits = 0
     while (1 << bits) < len(buckets):
         bits += 1
     shift = np.uint64(64 - bits)
     for i in range(len(keys)):
         position = np.uint64(xxhash64_long(keys[i], _KEY_SEED))
-        nearest = buckets[position >> shift]
-        while points[nearest] < position:
-            nearest += 1
-        channels[i] = owners[nearest]
+        point = buckets[position >> shift]
+        while points[point] < position:
+            point += 1
+        nearest[i] = point
+
+
+@kernel
+def _walk(starts: Int32Array, owners: Int64Array, channel: int, way: Int64Array) -> None:
+    """How many points there are from each start to the next one of the channel."""
+    for i in range(len(starts)):
+        steps = 0
+        while owners[(starts[i] + steps) % len(owners)] != channel:
+            steps += 1
+        way[i] = steps
+
+
+@kernel
+def _fill(homeless: Int64Array, nearest: Int32Array, owners: Int64Array, room: Int64Array, where: Int64Array) -> None:
+    """Give each homeless key to the next channel clockwise that has room."""
+    for key in homeless:
+        point = nearest[key] % len(owners)
+        while room[owners[point]] <= 0:
+            point = (point + 1) % len(owners)
+        where[key] = owners[point]
+        room[owners[point]] -= 1

@@ -21,7 +21,8 @@ CAPTION = (
     "busiest worker over the average, in the first micro-batch (pages hashed) and in the last (learned). Both keep "
     "their state in RocksDB."
 )
-NEXT = """dalton was asked for, to show routing. For counts and sums split="auto" takes "local", which moves no rows.
+NEXT = """dalton was asked for, to show a splitter that learns. For counts and sums split="auto" takes "local", which
+moves no rows, and for heavier aggregates "bounded", which is even from the first micro-batch on.
 
 What to try next:
   skewless compare FILE --key COLUMN   which splitter suits your data

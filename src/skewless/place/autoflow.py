@@ -21,8 +21,12 @@ class AutoFlow(Placer):
     worker whose load is one key keeps it. Keys get no slots of their own.
 
     The rows of earlier rounds count for the worker that owns the slot now, so that they do not cause the same move
-    again. Slots without rows stay, although the paper's loop would move them too. If workers are removed, their slots
-    go to the least loaded workers, largest first; the paper does not describe this case.
+    again. Slots without rows stay, although the paper's loop would move them too.
+
+    The paper does not add or remove workers. If workers are removed here, their slots go to the least loaded workers,
+    largest first. If workers are added, rounds follow each other until they move nothing, so that each new worker gets
+    its share; a busy worker whose slots are all too large is passed over. If nothing was counted yet, all slots count
+    alike then.
 
     Parameters
     ----------
@@ -69,30 +73,52 @@ class AutoFlow(Placer):
         if previous is None:
             return Owners(in_turn(self.slots, workers))
         counts = np.sum(self._rounds, axis=0) if self._rounds else seen.by_slot(self.slots)
+        if workers > previous.workers:
+            return Owners(fill(previous.tail, counts if counts.any() else np.ones(self.slots), workers, self.factor))
         owners = rehome(previous.tail, counts, workers)
         idlest = np.bincount(owners, counts, workers).argmin()
         owners[diminish(owners, counts, workers, self.factor)] = idlest
         return Owners(owners)
 
 
-def diminish(owners: Int32Array, counts: FloatArray, workers: int, factor: float) -> Int64Array:
-    """The slots that the busiest worker should give to the idlest, largest first.
+def diminish(
+    owners: Int32Array, counts: FloatArray, workers: int, factor: float, giver: int | None = None
+) -> Int64Array:
+    """The slots that the busiest worker, or a given one, should give to the idlest, largest first.
 
     >>> diminish(np.array([0, 0, 0, 1], np.int32), np.array([30.0, 50, 10, 10]), 2, factor=0.5)
     array([0, 2])
     """
     loads = np.bincount(owners, counts, workers)
-    busiest = int(loads.argmax())
-    difference = float(loads[busiest] - loads.min())
+    giver = int(loads.argmax()) if giver is None else giver
+    difference = float(loads[giver] - loads.min())
     given: list[int] = []
-    if difference > 0 and difference / loads[busiest] >= factor:
+    if difference > 0 and difference / loads[giver] >= factor:
         gap = difference / 2
-        mine = np.flatnonzero((owners == busiest) & (counts > 0))
+        mine = np.flatnonzero((owners == giver) & (counts > 0))
         for slot in mine[np.argsort(-counts[mine], kind="stable")]:
             if counts[slot] <= gap:
                 given.append(int(slot))
                 gap -= counts[slot]
     return np.array(given, np.int64)
+
+
+def fill(owners: Int32Array, counts: FloatArray, workers: int, factor: float) -> Int32Array:
+    """The owners, after rounds in which the busiest worker that can gives slots to the idlest, until none can.
+
+    >>> fill(np.array([0, 0, 0, 0, 0, 0], np.int32), np.array([4.0, 4, 3, 3, 2, 2]), 3, factor=0.2)
+    array([1, 1, 2, 0, 2, 0], dtype=int32)
+    """
+    owners = owners.copy()
+    given = np.zeros(1, np.int64)
+    while len(given):
+        loads = np.bincount(owners, counts, workers)
+        for worker in np.argsort(-loads, kind="stable").tolist():
+            given = diminish(owners, counts, workers, factor, worker)
+            if len(given):
+                owners[given] = loads.argmin()
+                break
+    return owners
 
 
 def rehome(owners: Int32Array, counts: FloatArray, workers: int) -> Int32Array:

@@ -25,6 +25,11 @@ class Owners(NamedTuple):
     keys: Int64Array = np.zeros(0, np.int64)
     own: Int32Array = np.zeros(0, np.int32)
 
+    def placement(self, workers: int, version: int) -> Placement:
+        """The placement of this many workers that has these owners."""
+        order = np.argsort(self.keys)
+        return Placement(workers, self.tail, self.keys[order], self.own[order], version)
+
 
 class Placer(Prototype, ABC):
     """Decides which worker owns each slot; a key is on one worker only, because its state cannot be merged.
@@ -60,13 +65,16 @@ class Placer(Prototype, ABC):
             )
         if seen.tail is not None and len(seen.tail) != self.slots:
             raise SkewlessError(f"the tail was counted in {len(seen.tail)} slots, but there are {self.slots}")
-        tail, keys, own = self._place(seen, previous, workers)
-        order = np.argsort(keys)
-        placed = Placement(workers, tail, keys[order], own[order], 0 if previous is None else previous.version + 1)
+        version = 0 if previous is None else previous.version + 1
+        placed = self._place(seen, previous, workers).placement(workers, version)
         return previous if previous is not None and placed.same_owners(previous) else placed
 
     def learn(self, seen: Counts) -> None:
         """Take note of a round, such as a micro-batch: the counts of this round alone, each round once."""
+
+    def watched(self, workers: int) -> int:
+        """How many of the most frequent keys it has to be told, so that it knows every key worth a slot of its own."""
+        return 0
 
     @abstractmethod
     def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:

@@ -12,7 +12,11 @@ from skewless.place.placement import Placement
 
 
 class Consistent(Placer):
-    """Places slots by a consistent-hash ring of the workers.
+    """Places slots by a consistent-hash ring of the workers, of which none gets more than its share of slots.
+
+    A few hundred slots are spread badly by a ring alone: of 256 on 16 workers, the fullest has 22 and the emptiest 11.
+    So a slot whose worker is full goes on to the next one clockwise that has room. When workers are added or removed, a
+    slot stays if its worker does and has no more than its share, so no more slots move than have to.
 
     Parameters
     ----------
@@ -28,10 +32,13 @@ class Consistent(Placer):
     >>> eleven = placer.place(seen, ten, workers=11)
     >>> np.unique(eleven.tail[ten.tail != eleven.tail])
     array([10], dtype=int32)
+    >>> np.bincount(eleven.tail)
+    array([91, 91, 91, 91, 91, 91, 91, 91, 91, 91, 90])
 
     Reference
     ---------
     Karger et al. Consistent hashing and random trees. STOC 1997.
+    Mirrokni, Thorup, Zadimoghaddam. Consistent hashing with bounded loads. SODA 2018.
     """
 
     name = "consistent"
@@ -43,4 +50,12 @@ class Consistent(Placer):
         self.replicas = replicas
 
     def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
-        return Owners(Ring(workers, self.replicas).route(np.arange(self.slots)))
+        # Several new workers come one by one, so that it does not matter whether they are added at once.
+        for number in range(previous.workers + 1, workers) if previous is not None else ():
+            previous = self._change(seen, previous, number).placement(number, 0)
+        return self._change(seen, previous, workers)
+
+    def _change(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
+        """The owners, if at most one worker is added."""
+        before = None if previous is None else previous.tail
+        return Owners(Ring(workers, self.replicas).spread(np.arange(self.slots), before))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from math import ceil
+
 import numpy as np
 
 from skewless.core.arrays import FloatArray, Int32Array, Int64Array
@@ -18,7 +20,9 @@ class Even(Placer):
     Gedik's functions move hot keys and leave the rest to a hash; AutoFlow moves slots and cannot separate a hot key
     from its slot. This placer does both: a key with at least `hot` of a worker's fair share gets a slot of its own, and
     keeps it until it falls below half of that. Then, as long as the busiest worker is more than `tolerance` above the
-    average, the slot that best balances it with the idlest worker moves there.
+    average, the slot that best balances it with the idlest worker moves there. When workers were added, that goes on as
+    long as the idlest worker is more than `tolerance` below the average: one new worker among many would otherwise get
+    nothing. If no rows were counted yet, all slots count alike then.
 
     Parameters
     ----------
@@ -49,6 +53,14 @@ class Even(Placer):
             raise SkewlessError(f"tolerance is {tolerance}; give at least 0, such as 0.05")
         self.hot, self.tolerance = hot, tolerance
 
+    def watched(self, workers: int) -> int:
+        """As many keys as can have the share from which a key is hot.
+
+        >>> Even(hot=0.1).watched(16)
+        160
+        """
+        return ceil(workers / self.hot)
+
     def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
         keys, counts = self._tracked(seen, previous, workers)
         tail_loads = np.maximum(seen.by_slot(self.slots) - np.bincount(keys % self.slots, counts, self.slots), 0)
@@ -58,8 +70,11 @@ class Even(Placer):
             own = tail[keys % self.slots]
         else:
             tail, own = previous.tail, previous.worker_of(keys)
+        grown = previous is not None and workers > previous.workers
+        if grown and not loads.any():
+            loads = np.ones(len(loads))
         owners = rehome(np.concatenate([tail, own]), loads, workers)
-        level(owners, loads, workers, self.tolerance)
+        level(owners, loads, workers, self.tolerance, fill=grown)
         return Owners(owners[: self.slots], keys, owners[self.slots :])
 
     def _tracked(self, seen: Counts, previous: Placement | None, workers: int) -> tuple[Int64Array, FloatArray]:
@@ -72,8 +87,10 @@ class Even(Placer):
         return seen.keys[kept], counts[kept]
 
 
-def level(owners: Int32Array, loads: FloatArray, workers: int, tolerance: float) -> None:
+def level(owners: Int32Array, loads: FloatArray, workers: int, tolerance: float, fill: bool = False) -> None:
     """Move slots, one at a time, from the busiest worker to the idlest, while that helps.
+
+    It ends when the busiest worker is within the tolerance, and with `fill` the idlest is too.
 
     >>> owners = np.array([0, 0, 0, 1], np.int32)
     >>> level(owners, np.array([30.0, 20, 10, 20]), 2, tolerance=0.0)
@@ -81,9 +98,9 @@ def level(owners: Int32Array, loads: FloatArray, workers: int, tolerance: float)
     array([0, 1, 0, 1], dtype=int32)
     """
     totals = np.bincount(owners, loads, workers).astype(np.float64)
-    most = totals.mean() * (1 + tolerance)
+    most, least = totals.mean() * (1 + tolerance), totals.mean() * (1 - tolerance)
     for _ in range(len(owners)):
-        slot = _best(owners, loads, totals, most)
+        slot = _best(owners, loads, totals, 0.0 if fill and totals.min() < least else most)
         if slot is None:
             break
         idlest = int(totals.argmin())

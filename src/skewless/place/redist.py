@@ -34,8 +34,8 @@ class Redist(TrackingPlacer):
 
     name = "redist"
 
-    def assign(self, problem: Problem) -> Int32Array:
-        """A channel for each item."""
+    def assign_items(self, problem: Problem) -> Int32Array:
+        """A channel for each item, placed one after the other."""
         return place_each(_redist, problem, self.code)
 
 

@@ -39,9 +39,14 @@ class Scan(TrackingPlacer):
 
     name = "scan"
 
-    def assign(self, problem: Problem) -> Int32Array:
-        """A channel for each item."""
-        return place_each(_scan, problem, self.code)
+    def assign_items(self, problem: Problem) -> Int32Array:
+        """A channel for each item, placed one after the other."""
+        return place_in_order(problem, self.code)
+
+
+def place_in_order(problem: Problem, code: int) -> Int32Array:
+    """A channel for each item, placed in falling order of frequency by the utility of this code."""
+    return place_each(_scan, problem, code)
 
 
 def place_each(

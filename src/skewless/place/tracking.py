@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections import Counter
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -17,6 +18,8 @@ from skewless.place.penalty import NOBODY, RANKS, UTILITIES, Balance
 from skewless.place.placement import Placement
 from skewless.place.resources import Resources, Tolerance, beta
 from skewless.place.threshold import delta, theta
+
+DOMAIN = 1_000_000  # keys that a stream is taken to have as long as they are not counted
 
 
 class Problem(NamedTuple):
@@ -35,8 +38,9 @@ class Problem(NamedTuple):
         The channel that each item was on (-1 for none), and the one that consistent hashing gives it now.
     weights
         The load of each item on each resource: a row for each resource.
-    exponents, thetas
-        For each resource, its part in the geometric mean of equation 20, and the imbalance allowed (eq. 15).
+    exponents, thetas, alphas
+        For each resource, its part in the geometric mean of equation 20, how far a load may be from the average
+        (eq. 15), and the ratio of loads from which that follows.
     floor
         The load of each channel on each resource before any item is placed.
     moved, ideal
@@ -51,6 +55,7 @@ class Problem(NamedTuple):
     weights: FloatArray
     exponents: FloatArray
     thetas: FloatArray
+    alphas: FloatArray
     floor: FloatArray
     moved: float = 0.0
     ideal: float = 1.0
@@ -66,26 +71,28 @@ class Problem(NamedTuple):
         fallback: Int32Array,
         dropped: tuple[FloatArray, Int32Array, Int32Array] | None = None,
         rest: tuple[FloatArray, FloatArray, Int32Array] | None = None,
+        members: FloatArray | None = None,
     ) -> Problem:
         """The problem of placing items of these frequencies.
 
         `dropped` are the items that are no longer tracked: frequency, channel before, channel now. `rest` are groups of
         untracked items whose load counts too: frequency, number of items (taken to be alike) and channel; None ignores
-        their load, as the paper does.
+        their load, as the paper does. An item may be a group too, of so many `members`; each is one if not given.
         """
+        members = np.ones(len(frequencies)) if members is None else members
         pairs = zip(resources.letters, alpha, strict=True)
         counted = Counter((letter, tolerated) for letter, tolerated in pairs if letter != "C")
         weights = np.zeros((len(counted), len(frequencies)))
         floor = np.zeros((len(counted), channels))
         for k, (letter, _) in enumerate(counted):
-            weights[k] = beta(letter, frequencies)
+            weights[k] = members * beta(letter, frequencies / members)
             if rest is not None:
-                shares, members, where = rest
-                floor[k] = np.bincount(where, members * beta(letter, shares / members), channels)
+                shares, sizes, where = rest
+                floor[k] = np.bincount(where, sizes * beta(letter, shares / sizes), channels)
             total = weights[k].sum() + floor[k].sum()
             weights[k] /= total or 1.0
             floor[k] /= total or 1.0
-        state = beta(resources.state, frequencies)
+        state = members * beta(resources.state, frequencies / members)
         moved, total_state = 0.0, float(state.sum())
         if dropped is not None:
             lost, was, now = dropped
@@ -102,9 +109,26 @@ class Problem(NamedTuple):
             weights,
             times / times.sum(),
             np.array([theta(tolerated, channels) for _, tolerated in counted]),
+            np.array([tolerated for _, tolerated in counted]),
             floor,
             moved,
             (total_state / channels) or 1.0,
+        )
+
+    @property
+    def channels_before(self) -> int:
+        """How many channels there were, as far as items were on them."""
+        return int(self.before.max(initial=NOBODY)) + 1
+
+    def opened(self, channels: int, before: Int32Array) -> Problem:
+        """The same items, now on these channels `before`, when only the first `channels` channels are open."""
+        return self._replace(
+            channels=channels,
+            before=before,
+            fallback=self.fallback % np.int32(channels),
+            thetas=np.array([theta(float(tolerated), channels) for tolerated in self.alphas]),
+            floor=np.ascontiguousarray(self.floor[:, :channels]),
+            ideal=self.ideal * self.channels / channels,
         )
 
     def balance(self, loads: FloatArray) -> Balance:
@@ -134,6 +158,10 @@ class TrackingPlacer(Consistent):
     utility
         How balance (A) and migration (M) are combined: "A", "APM" (plus), "APLM" (plus the logarithm), "ATM" (times),
         "ATLM" (times the logarithm).
+    tail
+        Whether tail slots are items too, beside the tracked keys: those whose rows were counted are placed by the same
+        utility, and the ring has only slots without rows. In the paper only keys are. It balances better and takes
+        longer: under `Readj`, the square of the number of slots.
     """
 
     def __init__(
@@ -144,6 +172,7 @@ class TrackingPlacer(Consistent):
         alpha: float | tuple[float, float, float] | Tolerance = 1.2,
         sigma: float = 0.1,
         utility: str = "APM",
+        tail: bool = False,
     ) -> None:
         super().__init__(slots, replicas)
         self.resources = Resources(resources) if isinstance(resources, str) else resources
@@ -155,10 +184,24 @@ class TrackingPlacer(Consistent):
             raise SkewlessError(f"no utility {utility!r}; there are {', '.join(UTILITIES)}")
         self.utility = utility
         self.code = UTILITIES.index(utility)
+        self.tail = tail
+
+    def assign(self, problem: Problem) -> Int32Array:
+        """A channel for each item. Several new channels are opened one by one, and each gets its share.
+
+        The balance penalty sees only the largest and the smallest load. While two channels are empty, it does not
+        change when one of them gets an item, and the migration penalty keeps the items where they are.
+        """
+        were, where = problem.channels_before, problem.before
+        if not 0 < were < problem.channels - 1:
+            return self.assign_items(problem)
+        for channels in range(were + 1, problem.channels + 1):
+            where = self.assign_items(problem.opened(channels, where))
+        return where
 
     @abstractmethod
-    def assign(self, problem: Problem) -> Int32Array:
-        """A channel for each item."""
+    def assign_items(self, problem: Problem) -> Int32Array:
+        """A channel for each item, by the algorithm as it is in the paper."""
 
     def tracked(self, frequencies: FloatArray, channels: int, domain: int) -> BoolArray:
         """Whether each item is worth an entry of its own: it passes delta, and the second filter if there is one.
@@ -177,29 +220,57 @@ class TrackingPlacer(Consistent):
             kept &= frequencies >= delta(*asked, frequencies[kept])
         return kept
 
-    def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
-        tail = super()._place(seen, previous, workers).tail
-        shares, slots = seen.shares, seen.keys % self.slots
-        kept = self.tracked(shares, workers, seen.domain)
-        keys = seen.keys[kept]
-        rest = dropped = None
+    def watched(self, workers: int) -> int:
+        """As many keys as can have the frequency delta, in a domain of a million.
+
+        >>> from skewless.place import Scan
+        >>> Scan().watched(16), Scan(resources="LQL").watched(16)
+        (865, 29394)
+        """
+        if workers == 1 or set(self.resources.letters) == {"C"}:
+            return 0
+        return ceil(1 / delta(self.resources, self.alpha, self.sigma, workers, DOMAIN))
+
+    def _change(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
+        tail = super()._change(seen, previous, workers).tail
+        kept = self.tracked(seen.shares, workers, seen.domain)
+        keys, slots = seen.keys[kept], seen.keys[kept] % self.slots
+        frequencies, fallback, members = seen.shares[kept], tail[slots], np.ones(len(keys))
         before = np.full(len(keys), NOBODY, np.int32)
-        if seen.tail is not None and seen.total:
-            others = max(1.0, (seen.domain - len(shares)) / self.slots)  # other keys in a tail slot, on average
-            rest = (
-                np.concatenate([seen.tail / seen.total, shares[~kept]]),
-                np.concatenate([np.full(self.slots, others), np.ones(np.count_nonzero(~kept))]),
-                np.concatenate([tail, tail[slots[~kept]]]),
-            )
+        rest = dropped = None
         if previous is not None:
             before = previous.worker_of(keys)
             gone = ~np.isin(previous.keys, keys)
             lost = previous.keys[gone]
-            dropped = (frequency_of(lost, seen.keys, shares), previous.own[gone], tail[lost % self.slots])
-        problem = Problem.of(
-            self.resources, self.alpha, workers, shares[kept], before, tail[slots[kept]], dropped, rest
-        )
-        return Owners(tail, keys, self.assign(problem))
+            dropped = (frequency_of(lost, seen.keys, seen.shares), previous.own[gone], tail[lost % self.slots])
+        groups = self._groups(seen, kept)
+        mine = np.zeros(0, np.int64)
+        if groups is not None:
+            shares, sizes = groups
+            rest = (shares, sizes, tail)
+            if self.tail and workers > 1:
+                mine, rest = np.flatnonzero(shares), None
+                frequencies, members = np.append(frequencies, shares[mine]), np.append(members, sizes[mine])
+                fallback = np.append(fallback, tail[mine])
+                there = np.full(len(mine), NOBODY, np.int32) if previous is None else previous.tail[mine]
+                before = np.append(before, there)
+        problem = Problem.of(self.resources, self.alpha, workers, frequencies, before, fallback, dropped, rest, members)
+        where = self.assign(problem)
+        tail[mine] = where[len(keys) :]
+        return Owners(tail, keys, where[: len(keys)])
+
+    def _groups(self, seen: Counts, kept: BoolArray) -> tuple[FloatArray, FloatArray] | None:
+        """The share of the rows that the untracked keys of each tail slot have, and their number; None if not counted.
+
+        Keys that were not told apart are taken to be as many in each slot.
+        """
+        if seen.tail is None or not seen.total:
+            return None
+        slots, shares = seen.keys[~kept] % self.slots, seen.shares[~kept]
+        others = max(1.0, (seen.domain - len(seen.keys)) / self.slots)
+        told: FloatArray = np.bincount(slots, shares, self.slots).astype(np.float64)
+        sizes: FloatArray = np.bincount(slots, minlength=self.slots).astype(np.float64)
+        return told + seen.tail / seen.total, sizes + others
 
 
 def frequency_of(wanted: Int64Array, items: Int64Array, frequencies: FloatArray) -> FloatArray:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from math import isnan
 from typing import Any
 
+import numpy as np
+
 from skewless import split
-from skewless.core.arrays import Int64Array
+from skewless.core.arrays import Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.simulate.replay import Replay, replay
 from skewless.simulate.source import Stream
@@ -43,7 +46,11 @@ class Comparison:
                     "mean_window": result.mean_window,
                     "worst_window": result.worst_window,
                     "last_window": result.last_window,
+                    "imbalance": result.mean_imbalance,
                     "fragments_per_key": result.mean_fragments,
+                    "fragments_per_hot_key": None if isnan(result.mean_hot_fragments) else result.mean_hot_fragments,
+                    "fragments_of_the_top_key": result.most_top_fragments,
+                    "gamma": result.mean_gamma,
                     "hot_keys": result.hot_keys,
                     "tuples_per_second": round(result.tuples_per_second),
                     "loads": result.total.tolist(),
@@ -63,6 +70,10 @@ def compare(
     on_routed: Callable[[str, int], None] = lambda _name, _tuples: None,
 ) -> Comparison:
     """Replay a stream through each splitter and choose one.
+
+    All splitters have the same window, and a key counts as hot in the measures from a worker's fair load on, whatever
+    share each splitter calls hot by its own default. Prompt plans a batch that it has seen, so it is given each window
+    as a batch; the others answer tuple by tuple, and one of them is chosen.
 
     Parameters
     ----------
@@ -88,11 +99,15 @@ def compare(
     """
     replays = {}
     for name in splitters:
-        options = {"workers": workers, "slide": slide, "slides": window // slide}
+        splitter = split.make(name, workers, slide=slide, slides=window // slide)
         warm_up(name, workers)
         blocks = _reported(stream.blocks(), name, on_routed)
-        replays[name] = replay(split.make(name, **options), blocks, workers, window)
-    return Comparison(stream, workers, window, slide, replays, choose(replays))
+        if isinstance(splitter, split.Prompt):
+            replays[name] = replay(_WholeBatches(splitter), _batches(blocks, window), workers, window)
+        else:
+            replays[name] = replay(splitter, blocks, workers, window)
+    online = {name: result for name, result in replays.items() if name != split.Prompt.name}
+    return Comparison(stream, workers, window, slide, replays, choose(online or replays))
 
 
 def check_splits(wanted: Sequence[str]) -> list[str]:
@@ -132,6 +147,30 @@ def window_and_slide(tuples: int, window: int | None = None, slide: int | None =
 def _tenth(window: int) -> int:
     """The length of a slide, if the window is divided into as many equal slides as possible, at most ten."""
     return next(window // slides for slides in range(SLIDES, 0, -1) if window % slides == 0)
+
+
+@dataclass(frozen=True)
+class _WholeBatches:
+    """Prompt as the paper has it: each block of the stream is a batch, seen before it is routed."""
+
+    splitter: split.Prompt
+    hot_keys: int = 0
+
+    def route(self, keys: Int64Array) -> Int32Array:
+        return self.splitter.partition(keys)
+
+
+def _batches(blocks: Iterator[Int64Array], length: int) -> Iterator[Int64Array]:
+    """The same stream in blocks of this length; the last may be shorter."""
+    waiting: list[Int64Array] = []
+    for block in blocks:
+        waiting.append(block)
+        while (have := sum(map(len, waiting))) >= length:
+            whole = np.concatenate(waiting)
+            yield whole[:length]
+            waiting = [whole[length:]] if have > length else []
+    if waiting:
+        yield np.concatenate(waiting)
 
 
 def _reported(blocks: Iterator[Int64Array], name: str, on_routed: Callable[[str, int], None]) -> Iterator[Int64Array]:

@@ -34,8 +34,12 @@ class Replay:
     ----------
     loads
         Tuples of each worker in each measured window: an array of windows x workers.
-    fragments_per_key
-        The number of workers that hold a key in each measured window, on average over the keys.
+    fragments_per_key, hot_fragments, top_fragments
+        The number of workers that hold a key in each measured window, on average over all keys, on average over those
+        that have a worker's fair load or more (NaN if none has), and of the most frequent key.
+    gamma
+        Dalton's Gamma in each measured window, with as many reducers as workers: partial results that the busiest of
+        them has to merge.
     total
         Tuples of each worker in the whole stream.
     hot_keys
@@ -49,6 +53,9 @@ class Replay:
 
     loads: Int64Array
     fragments_per_key: FloatArray
+    hot_fragments: FloatArray
+    top_fragments: Int64Array
+    gamma: Int64Array
     total: Int64Array
     hot_keys: int
     window: int
@@ -90,6 +97,27 @@ class Replay:
     def mean_fragments(self) -> float:
         """Fragments per key of a window, on average, rounded as they are shown."""
         return round(float(self.fragments_per_key.mean()), 2)
+
+    @property
+    def mean_hot_fragments(self) -> float:
+        """Workers that hold a hot key, on average over the windows that have one; NaN if none has."""
+        there = self.hot_fragments[~np.isnan(self.hot_fragments)]
+        return float(there.mean()) if len(there) else float("nan")
+
+    @property
+    def most_top_fragments(self) -> int:
+        """Workers that hold the most frequent key, in the window where they are most."""
+        return int(self.top_fragments.max())
+
+    @property
+    def mean_imbalance(self) -> float:
+        """Dalton's I: tuples by which the busiest worker of a window exceeds the average; the mean of all windows."""
+        return float((self.loads.max(axis=1) - self.loads.mean(axis=1)).mean())
+
+    @property
+    def mean_gamma(self) -> float:
+        """Dalton's Gamma: partial results that the busiest reducer merges in a window; the mean of all windows."""
+        return float(self.gamma.mean())
 
     @property
     def tuples_per_second(self) -> float:
@@ -144,8 +172,8 @@ def replay(
         seconds += perf_counter() - start
         total += metrics.loads(routed, workers)
         measured.add(block, routed)
-    loads, fragments_per_key = measured.finish()
-    return Replay(loads, fragments_per_key, total, splitter.hot_keys, window, slide, seconds)
+    loads, per_key, hot, top, gamma = measured.finish()
+    return Replay(loads, per_key, hot, top, gamma, total, splitter.hot_keys, window, slide, seconds)
 
 
 class _Windows:
@@ -159,7 +187,7 @@ class _Windows:
         self.filled = 0
         self.full: deque[tuple[Int64Array, Int32Array]] = deque(maxlen=self.slides)
         self.loads: list[Int64Array] = []
-        self.fragments_per_key: list[float] = []
+        self.fragments: list[tuple[float, float, int, int]] = []
 
     def add(self, keys: Int64Array, routed: Int32Array) -> None:
         start = 0
@@ -174,18 +202,23 @@ class _Windows:
                 if len(self.full) == self.slides:
                     self._measure(self.full)
 
-    def finish(self) -> tuple[Int64Array, FloatArray]:
+    def finish(self) -> tuple[Int64Array, FloatArray, FloatArray, Int64Array, Int64Array]:
         if not self.loads:
             whole = [*self.full, *self.filling]
             if not whole:
                 raise SkewlessError("the stream is empty: there is nothing to replay")
             self._measure(whole)
-        return np.array(self.loads), np.array(self.fragments_per_key)
+        per_key, hot, top, gamma = map(np.array, zip(*self.fragments, strict=True))
+        return np.array(self.loads), per_key, hot, top, gamma
 
     def _measure(self, pieces: Iterable[tuple[Int64Array, Int32Array]]) -> None:
         keys, routed = _join(pieces)
         self.loads.append(metrics.loads(routed, self.workers))
-        self.fragments_per_key.append(metrics.fragments_per_key(keys, routed, self.workers))
+        routing = keys, routed, self.workers
+        per_key, hot, top = (
+            measure(*routing) for measure in (metrics.fragments_per_key, metrics.hot_fragments, metrics.top_fragments)
+        )
+        self.fragments.append((per_key, hot, int(top), metrics.aggregation_cost(*routing, reducers=self.workers)))
 
 
 def _join(pieces: Iterable[tuple[Int64Array, Int32Array]]) -> tuple[Int64Array, Int32Array]:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from math import isnan
+
+from rich import box
 from rich.table import Table
 
 from skewless.simulate.compare import Comparison
@@ -12,20 +15,28 @@ def comparison_table(comparison: Comparison) -> Table:
     table = Table(
         title=f"{comparison.stream.tuples:,} tuples to {comparison.workers} workers, "
         f"windows of {comparison.window:,} tuples",
+        caption="A hot key has a worker's fair load or more. I and Gamma are Dalton's.\n"
+        "prompt sees a window before it routes it, so it is not chosen.",
         title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE,
+        padding=(0, 1, 0, 0),
     )
     table.add_column("split", no_wrap=True)
-    for heading in ("max/avg", "worst\nwindow", "last\nwindow", "fragments\nper key", "hot\nkeys", "M tuples\nper s"):
+    fragments = [f"workers\n{key}" for key in ("a key", "hot key", "top key")]
+    for heading in ("mean\nwindow", "worst\nwindow", "I", *fragments, "Gamma", "M per\nsecond"):
         table.add_column(heading, justify="right", no_wrap=True)
     for name, result in comparison.replays.items():
         chosen = name == comparison.verdict.split
         table.add_row(
             f"{name} *" if chosen else name,
-            f"{result.max_over_avg:.2f}",
+            f"{result.mean_window:.2f}",
             f"{result.worst_window:.2f}",
-            f"{result.last_window:.2f}",
+            f"{result.mean_imbalance:,.0f}",
             f"{result.mean_fragments:.2f}",
-            f"{result.hot_keys:,}",
+            "-" if isnan(result.mean_hot_fragments) else f"{result.mean_hot_fragments:.1f}",
+            f"{result.most_top_fragments}",
+            f"{result.mean_gamma:,.0f}",
             f"{result.tuples_per_second / 1e6:.1f}",
             style="bold" if chosen else None,
         )

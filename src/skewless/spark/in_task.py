@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import tee
 
 import numpy as np
 import pyarrow as pa
@@ -29,13 +30,11 @@ def with_routed_worker(rows: DataFrame, splitter: Splitter) -> DataFrame:
 
     Only the hashes of the keys go to Python and back.
     """
-    prepare_routing(rows.sparkSession)
+    _prepare(rows, splitter)
 
     def route(keys: Iterator[pa.Array]) -> Iterator[pa.Array]:
         settle()
-        own = splitter.for_task()
-        for part in keys:
-            yield pa.array(own.route(np.asarray(part)))
+        yield from map(pa.array, splitter.route_task(map(np.asarray, keys)))
 
     function = F.arrow_udf(route, "int")  # type: ignore[attr-defined]  # it is there, but not in pyspark's types
     return rows.withColumn(WORKER, function.asNondeterministic()(KEY))
@@ -43,9 +42,15 @@ def with_routed_worker(rows: DataFrame, splitter: Splitter) -> DataFrame:
 
 def packed(rows: DataFrame, splitter: Splitter) -> DataFrame:
     """Rows whose first column is their `KEY`, routed in their tasks: each worker has its partition of packed rows."""
-    prepare_routing(rows.sparkSession)
+    _prepare(rows, splitter)
     lines = rows.mapInArrow(Pack(splitter), "owner int, rows binary")
     return lines.repartitionById(splitter.workers, "owner").select("rows")
+
+
+def _prepare(rows: DataFrame, splitter: Splitter) -> None:
+    """Refuse now what would fail in every task."""
+    prepare_routing(rows.sparkSession)
+    list(splitter.route_task([]))
 
 
 @dataclass(frozen=True)
@@ -57,6 +62,9 @@ class Pack:
     def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         """Lines of a worker and its rows."""
         settle()
-        own, sender = self.splitter.for_task(), Sender(range(self.splitter.workers), 0)
-        for part in glued(batches):
-            yield sender.send(part, own.route(np.asarray(part.column(0)))).select(["owner", "rows"])
+        sender = Sender(range(self.splitter.workers), 0)
+        # A splitter that answers when the input ends has all rows of the task wait for it.
+        rows, keyed = tee(glued(batches))
+        workers = self.splitter.route_task(np.asarray(part.column(0)) for part in keyed)
+        for part, routed in zip(rows, workers, strict=True):
+            yield sender.send(part, routed).select(["owner", "rows"])

@@ -16,18 +16,30 @@ from pyspark.sql.streaming.listener import StreamingQueryProgress
 from skewless.control.loop import Observed
 from skewless.core.counts import Counts
 from skewless.core.hashing import SEED
-from skewless.spark.route import KEY, WORKER
+from skewless.core.home import homes
+from skewless.spark.route import KEY, WORKER, home_of
 
 SAMPLE = 8
 """One row in so many of a stream goes into the sketch of its keys, which costs more than all else that is observed."""
-_SAMPLED = "__skewless_sampled"
+FIRST = 1 << 16
+"""So many rows of each partition of a batch are counted before counting goes over to a sample."""
+MOST_WATCHED = 4096
+"""No more keys than that are observed, whatever a placer asks for: they travel with every progress report."""
+MOST_TOLD = 1 << 16
+"""So many keys of a batch are told apart at most where all of them are counted, so that the driver can hold them."""
+_FIRST, _SAMPLED = "__skewless_first", "__skewless_sampled"
 
 
-def with_keys_observed(df: DataFrame, stream: str, workers: int) -> DataFrame:
-    """The rows of a stream that have their `KEY`, with their most frequent keys observed."""
+def watched(workers: int, asked: int = 0) -> int:
+    """How many keys are observed: more than can be hot, and as many as are asked for, within reason."""
+    return max(min(1024, max(64, 8 * workers)), min(MOST_WATCHED, asked))
+
+
+def with_keys_observed(df: DataFrame, stream: str, workers: int, asked: int = 0) -> DataFrame:
+    """The rows of a stream that have their `KEY`, with their most frequent keys observed: `asked` of them or more."""
     # A key that is left out is null, which the sketch counts apart and fast.
     sampled = df.withColumn(_SAMPLED, F.when(F.rand(SEED) < 1 / SAMPLE, F.col(KEY)))
-    return sampled.observe(_name(stream, "keys"), *_top(workers, _SAMPLED, SAMPLE)).drop(_SAMPLED)
+    return sampled.observe(_name(stream, "keys"), *_top(watched(workers, asked), _SAMPLED, SAMPLE)).drop(_SAMPLED)
 
 
 def with_loads_observed(df: DataFrame, stream: str, workers: int) -> DataFrame:
@@ -72,18 +84,42 @@ def stream_of(name: str) -> str | None:
     return prefix.removeprefix("skewless-") if prefix.startswith("skewless-") and kind else None
 
 
-def exact_counts(rows: DataFrame) -> Counts | None:
-    """Every key of batch rows that have their `KEY`, counted; None without rows."""
-    counted = rows.groupBy(KEY).count().toArrow()
-    if not counted.num_rows:
+def all_counts(rows: DataFrame, workers: int) -> Counts | None:
+    """The keys of batch rows that have their `KEY`, counted exactly; None without rows.
+
+    The most frequent keys are told apart, and of the others the driver gets the rows of each home.
+    """
+    counted = rows.groupBy(KEY).agg(F.count(F.lit(1)).alias("rows")).persist()
+    try:
+        top = counted.orderBy(F.desc("rows"), KEY).limit(MOST_TOLD).toArrow()
+        at_home = counted.groupBy(home_of(workers).alias("home")).agg(F.sum("rows"), F.count(F.lit(1))).collect()
+    finally:
+        counted.unpersist()
+    if not top.num_rows:
         return None
-    keys, counts = np.array(counted[KEY]), np.array(counted["count"])
-    return Counts(keys, counts, int(counts.sum()))
+    keys, counts = np.array(top[KEY]), np.array(top["rows"])
+    tail = -np.bincount(homes(keys, workers), counts, workers).astype(np.int64)
+    for home, there, _keys in at_home:
+        tail[home] += there
+    total, distinct = (sum(row[field] for row in at_home) for field in (1, 2))
+    return Counts(keys, counts, total, tail, distinct)
 
 
-def top_counts(rows: DataFrame, workers: int) -> Counts | None:
-    """The most frequent keys of batch rows that have their `KEY`, in one pass; None without rows."""
-    return counts_of(rows.agg(*_top(workers, KEY, 1)).collect()[0])
+def top_counts(rows: DataFrame, workers: int, asked: int = 0) -> Counts | None:
+    """The most frequent keys of batch rows that have their `KEY`, in one pass; None without rows.
+
+    The first rows of each partition are all counted, and of the others a sample, so that small batches are counted
+    exactly and large ones fast.
+    """
+    place = F.monotonically_increasing_id().bitwiseAND(F.lit((1 << 33) - 1))  # of a row in its partition
+    rows = rows.select(KEY, (place < FIRST).alias(_FIRST)).filter(F.col(_FIRST) | (F.rand(SEED) < 1 / SAMPLE))
+    rows = rows.select(
+        F.when(F.col(_FIRST), F.col(KEY)).alias(_FIRST), F.when(~F.col(_FIRST), F.col(KEY)).alias(_SAMPLED)
+    )
+    most, parts = watched(workers, asked), {_FIRST: 1, _SAMPLED: SAMPLE}
+    tops = [F.struct(*_top(most, key, sample, F.count(key) * sample)).alias(key) for key, sample in parts.items()]
+    found = [counts for counts in map(counts_of, rows.agg(*tops).collect()[0]) if counts is not None]
+    return Counts.sum(found) if found else None
 
 
 def counts_of(row: Row) -> Counts | None:
@@ -97,11 +133,11 @@ def counts_of(row: Row) -> Counts | None:
     return Counts(keys, counts, max(int(row["rows"]), int(counts.sum())))
 
 
-def _top(workers: int, key: str, sample: int) -> list[Column]:
-    """How many rows there are, and the most frequent values of `key`: more of them than can be hot, within reason."""
-    most = min(1024, max(64, 8 * workers))
+def _top(most: int, key: str, sample: int, rows: Column | None = None) -> list[Column]:
+    """How many rows there are, and the most frequent values of `key`."""
     top = F.expr(f"approx_top_k({key}, {most}, {16 * most})")
-    return [F.count(F.lit(1)).alias("rows"), top.alias("top"), F.lit(sample).alias("sample")]
+    rows = F.count(F.lit(1)) if rows is None else rows
+    return [rows.alias("rows"), top.alias("top"), F.lit(sample).alias("sample")]
 
 
 def _name(stream: str, kind: str) -> str:

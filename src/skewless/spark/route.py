@@ -8,7 +8,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
-from skewless.core.arrays import Int64Array
+from skewless.core.arrays import Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.hashing import SEED
 from skewless.core.policy import Policy
@@ -84,16 +84,16 @@ def with_planned_worker(df: DataFrame, policy: Policy, *, shuffle: bool = False)
     keys[full], starts[full] = policy.keys[places[full]], policy.offsets[:-1][places[full]]
     lengths[full] = np.diff(policy.offsets)[places[full]]
     slot = F.shiftrightunsigned(KEY, shift).bitwiseAND(F.lit(size - 1)).cast("int")
-    start, length = (F.get(F.lit(column.astype(np.int32).tolist()), slot) for column in (starts, lengths))
-    hot = (length > 0) & (F.get(F.lit(keys.tolist()), slot) == F.col(KEY))
-    lane = F.get(F.lit(policy.lanes.tolist()), start + (F.rand(SEED) * length).cast("int"))
+    start, length = (F.get(_array(column, "int"), slot) for column in (starts, lengths))
+    hot = (length > 0) & (F.get(_array(keys, "long"), slot) == F.col(KEY))
+    lane = F.get(_array(policy.lanes, "int"), start + (F.rand(SEED) * length).cast("int"))
     return df.withColumn(WORKER, F.when(hot, lane).otherwise(elsewhere))
 
 
 def owner_column(placement: Placement) -> Column:
     """The worker that owns each row's key, by its `KEY`, for a placement that will not change."""
     slot = F.pmod(KEY, F.lit(placement.tail_slots)).cast("int")
-    tail = F.get(F.lit(placement.tail.tolist()), slot)
+    tail = F.get(_array(placement.tail, "int"), slot)
     if not len(placement.keys):
         return tail
     found = perfect(placement.keys)
@@ -106,8 +106,8 @@ def owner_column(placement: Placement) -> Column:
     keys, workers = np.zeros(len(places), dtype=np.int64), np.full(len(places), -1, dtype=np.int64)
     full = places >= 0
     keys[full], workers[full] = placement.keys[places[full]], placement.own[places[full]]
-    worker = F.get(F.lit(workers.astype(np.int32).tolist()), bits)
-    return F.when((worker >= 0) & (F.get(F.lit(keys.tolist()), bits) == F.col(KEY)), worker).otherwise(tail)
+    worker = F.get(_array(workers, "int"), bits)
+    return F.when((worker >= 0) & (F.get(_array(keys, "long"), bits) == F.col(KEY)), worker).otherwise(tail)
 
 
 def perfect(keys: Int64Array) -> tuple[int, Int64Array] | None:
@@ -126,9 +126,19 @@ def perfect(keys: Int64Array) -> tuple[int, Int64Array] | None:
     return None
 
 
+def _array(values: Int64Array | Int32Array, kind: str) -> Column:
+    """A constant array. Spark reads it from one text when it optimises the plan; `lit` hands over number by number."""
+    return F.split(F.lit(",".join(map(str, values.tolist()))), ",").cast(f"array<{kind}>")
+
+
+def home_of(workers: int) -> Column:
+    """The home of each row's key, by its `KEY`: that of `skewless.core.home`."""
+    return F.pmod(F.xxhash64(KEY), F.lit(workers)).cast("int")
+
+
 def _elsewhere(workers: int, shuffle: bool) -> Column:
     """The worker of a key that is not hot."""
-    return (F.rand(SEED) * workers if shuffle else F.pmod(F.xxhash64(KEY), F.lit(workers))).cast("int")
+    return (F.rand(SEED) * workers).cast("int") if shuffle else home_of(workers)
 
 
 def exchange(df: DataFrame, workers: int) -> DataFrame:

@@ -18,8 +18,9 @@ from skewless.control.routing import Routing
 from skewless.core.errors import SkewlessError
 from skewless.core.policy import Policy
 from skewless.spark.listen import register
-from skewless.spark.observe import exact_counts, top_counts, with_keys_observed
+from skewless.spark.observe import all_counts, top_counts, with_keys_observed
 from skewless.spark.route import with_planned_worker, with_worker
+from skewless.spark.session import prepare_routing
 from skewless.split import Prompt, Shuffle, Splitter
 
 FOLDER = "spark.skewless.folder"
@@ -45,6 +46,7 @@ def learning(
         What runs, and why.
     """
     spark = rows.sparkSession
+    prepare_routing(spark)
     file = PolicyFile(uri_of(folder or session_folder(spark)), stream)
     register(spark, stream, Routing(name, splitter, file, chosen))
     policy = policy_in(spark, file)
@@ -54,8 +56,10 @@ def learning(
 
 def planned(rows: DataFrame, splitter: Splitter) -> tuple[DataFrame, Policy]:
     """Rows of a batch that have their `KEY`, counted once, with the worker of the policy for just these counts."""
+    prepare_routing(rows.sparkSession)
     # Prompt plans the blocks of a batch from all of its keys.
-    seen = exact_counts(rows) if isinstance(splitter, Prompt) else top_counts(rows, splitter.workers)
+    count = all_counts if isinstance(splitter, Prompt) else top_counts
+    seen = count(rows, splitter.workers)
     policy = Policy.of(splitter.workers) if seen is None else splitter.plan(seen)
     shuffle = isinstance(splitter, Shuffle)
     done = with_planned_worker(rows, policy, shuffle=shuffle)

@@ -19,6 +19,7 @@ from skewless.split.dalton import Dalton
 from skewless.split.hash import Hash
 from skewless.split.prompt import Prompt
 from skewless.split.q_table import QTableReducer
+from skewless.split.receiver import Receiver
 from skewless.split.shuffle import Shuffle
 from skewless.split.two_choices import TwoChoices
 from skewless.split.w_choices import WChoices
@@ -38,6 +39,7 @@ __all__ = [
     "Hash",
     "Prompt",
     "QTableReducer",
+    "Receiver",
     "Shuffle",
     "Splitter",
     "Sync",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -48,6 +49,11 @@ class Splitter(Prototype, ABC):
     def for_task(self) -> Splitter:
         """One like this for the rows of one task."""
         return self.again(workers=self.workers)
+
+    def route_task(self, parts: Iterable[Int64Array]) -> Iterator[Int32Array]:
+        """Workers for the rows of one task, part by part, by a splitter of the task's own."""
+        own = self.for_task()
+        return map(own.route, parts)
 
     def plan(self, seen: Counts) -> Policy:
         """A policy for a micro-batch with counts like `seen`; the splitter learns from one micro-batch to the next.

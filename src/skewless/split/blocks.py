@@ -53,9 +53,14 @@ def partition(keys: Int64Array, counts: Int64Array, blocks: int, already: Int64A
     """Divide a batch into blocks of equal size and equal cardinality, splitting few keys (Algorithm 2).
 
     `keys` come most frequent first, or nearly so. Each key of more than the cut-off, N / K tuples, puts that many into
-    the next block in turn; the other keys are dealt out in zig-zag, one to a block. What is left of a large key fills
-    the block that has its first part, and the rest goes to the fullest block that can hold it. If no block can hold it,
-    it fills the emptiest block, and so on, so that the rest goes to as few blocks as possible.
+    the next block in turn; the other keys are dealt out in zig-zag, one to a block. What is left of the large keys, the
+    residuals, is served smallest first. A residual stays in the block that has the key's first part if it fits there;
+    if not, it fills that block, and the rest goes to the fullest block that can hold it. If no block can hold it, it
+    fills the emptiest block, and so on, so that the rest goes to as few blocks as possible.
+
+    The paper names no order for the residuals. Smallest first, nearly all of them stay where their keys are, and the
+    few largest keys fill the room that is left: there are about as many extra fragments as blocks. Largest first, the
+    hot keys would fill every block, and each of the many small residuals would become a fragment.
 
     The dealing continues at the block where the large keys ended, so that the numbers of keys differ by at most one.
     With fewer keys than blocks the cut-off is the size of a block, because N / K would leave every key whole. `already`
@@ -75,7 +80,12 @@ def partition(keys: Int64Array, counts: Int64Array, blocks: int, already: Int64A
     most = 2 * len(keys) + blocks  # for each key a fragment and the rest of it, and one more where that fills a block
     which, block, size = np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
     filled = np.zeros(blocks, np.int64) if already is None else already.copy()
-    used = _partition(counts, filled, which, block, size)
+    total = int(counts.sum())
+    cut = max(1, min(total // max(1, len(keys)), -(-total // blocks)))
+    large = int(_deal(counts, cut, filled, which, block, size))
+    smallest_first = np.argsort(counts[which[:large]], kind="stable")
+    capacity = -(-int(total + (0 if already is None else already.sum())) // blocks)
+    used = _serve(counts, cut, capacity, smallest_first, filled, which, block, size)
     order = np.argsort(which[:used], kind="stable")
     return BlockPlan(blocks, keys, counts, which[order], block[order], size[order])
 
@@ -101,18 +111,11 @@ def allocate(keys: Int64Array, sizes: Int64Array, split: BoolArray, buckets: int
 
 
 @lean_kernel
-def _partition(counts: Int64Array, filled: Int64Array, which: Int64Array, block: Int32Array, size: Int64Array) -> Int:
+def _deal(
+    counts: Int64Array, cut: Int, filled: Int64Array, which: Int64Array, block: Int32Array, size: Int64Array
+) -> Int:
+    """Put the first part of each large key, then each other key, into a block; return how many are large."""
     blocks, keys = filled.shape[0], counts.shape[0]
-    total = 0
-    for k in range(keys):
-        total += counts[k]
-    if total == 0:
-        return 0
-    cut = max(1, min(total // keys, (total + blocks - 1) // blocks))
-    for b in range(blocks):
-        total += filled[b]
-    capacity = (total + blocks - 1) // blocks
-
     used = 0
     turn = 0
     for k in range(keys):
@@ -133,8 +136,23 @@ def _partition(counts: Int64Array, filled: Int64Array, which: Int64Array, block:
                 turn += direction
             else:
                 direction = -direction  # the last block in one direction is the first on the way back
+    return large
 
-    for first in range(large):
+
+@lean_kernel
+def _serve(
+    counts: Int64Array,
+    cut: Int,
+    capacity: Int,
+    order: Int64Array,
+    filled: Int64Array,
+    which: Int64Array,
+    block: Int32Array,
+    size: Int64Array,
+) -> Int:
+    """Place the residuals of the large keys, the first `len(order)` fragments, in this order; return all fragments."""
+    blocks, used = filled.shape[0], counts.shape[0]
+    for first in order:
         k = which[first]
         rest = counts[k] - cut
         own = block[first]

@@ -80,6 +80,10 @@ class Bounded(SlidingSplitter):
         of the window, and while a stream falls silent, its last rows are as even as they were when they came.
     epsilon
         How far above the average a worker may be: by so much for hot keys, by twice as much for others.
+    in_task
+        Whether on Spark each task routes its own rows as they come. By default it does so in streams and where rows are
+        aggregated, and the rows of a batch are repartitioned by a plan from their counts; True, if you give it, is for
+        these too. False goes by plans everywhere, which in a stream are two micro-batches late.
 
     Examples
     --------
@@ -90,12 +94,18 @@ class Bounded(SlidingSplitter):
     """
 
     name: ClassVar[str] = "bounded"
-    in_task = True
 
     def __init__(
-        self, workers: int = 1, *, slide: int | None = 100_000, slides: int = 10, epsilon: float = 0.05
+        self,
+        workers: int = 1,
+        *,
+        slide: int | None = 100_000,
+        slides: int = 10,
+        epsilon: float = 0.05,
+        in_task: bool = True,
     ) -> None:
         super().__init__(workers)
+        self.in_task = in_task
         for parameter, value in (("slide", slide), ("slides", slides)):
             if value is not None and value < 1:
                 raise SkewlessError(f"{parameter} is {value}; give at least 1")

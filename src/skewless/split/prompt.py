@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +14,7 @@ from skewless.core.policy import Policy
 from skewless.sketch import ExactCounts, FrequencyBuffer
 from skewless.split.base import Splitter, as_keys
 from skewless.split.blocks import BlockPlan, partition
+from skewless.split.receiver import Receiver
 
 BUFFERS = ("sort", "tree")
 
@@ -22,7 +24,7 @@ class Prompt(Splitter):
 
     `partition` is the paper's form: it has the whole batch, and gives each of its tuples a block. `route` has to answer
     before the batch is complete, so it follows the plan of the batch before; a key that was not in that batch goes to
-    its home.
+    its home. `receiver` is for tasks that each have a part of the batch and wait until it is complete.
 
     Parameters
     ----------
@@ -48,6 +50,7 @@ class Prompt(Splitter):
     """
 
     name: ClassVar[str] = "prompt"
+    in_task = True
 
     def __init__(self, workers: int = 1, *, slide: int = 100_000, buffer: str = "sort") -> None:
         super().__init__(workers)
@@ -55,7 +58,7 @@ class Prompt(Splitter):
             raise SkewlessError(f"slide is {slide} tuples; give at least 1")
         if buffer not in BUFFERS:
             raise SkewlessError(f"buffer is {buffer!r}; choose one of {', '.join(BUFFERS)}")
-        self.slide = slide
+        self.slide, self.buffer = slide, buffer
         self._batch: FrequencyBuffer | ExactCounts = FrequencyBuffer(slide) if buffer == "tree" else ExactCounts()
         self._routed = 0
         self._current = Policy.of(workers)
@@ -82,6 +85,17 @@ class Prompt(Splitter):
         out = np.empty(len(keys), dtype=np.int32)
         out[by_key] = np.repeat(plan.block[order], plan.size[order])
         return out
+
+    def receiver(self) -> Receiver:
+        """What partitions the rows of one task, where each task of a micro-batch sees only its own rows."""
+        return Receiver(self.workers, buffer=self.buffer)
+
+    def route_task(self, parts: Iterable[Int64Array]) -> Iterator[Int32Array]:
+        """Blocks for the rows of one task, part by part, when its input has ended."""
+        receiver = self.receiver()
+        for part in parts:
+            receiver.take(part)
+        yield from receiver.finish()
 
     def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
         start = 0

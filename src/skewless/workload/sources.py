@@ -53,14 +53,15 @@ class Sources:
     def blocks(self, n: int, block: int = 1_000_000) -> Iterator[tuple[Int64Array, Int32Array]]:
         """The first `n` tuples as keys and sources, at most `block` of them at a time."""
         for _, uniforms in uniform_blocks(self.seed, n, block):
-            yield self._tuples(uniforms)
+            yield self.tuples_at(uniforms)
 
     def take(self, n: int) -> tuple[Int64Array, Int32Array]:
         """The keys and sources of the first `n` tuples."""
         check_lengths(n)
-        return self._tuples(np.random.default_rng(self.seed).random(n))
+        return self.tuples_at(np.random.default_rng(self.seed).random(n))
 
-    def _tuples(self, uniforms: FloatArray) -> tuple[Int64Array, Int32Array]:
+    def tuples_at(self, uniforms: FloatArray) -> tuple[Int64Array, Int32Array]:
+        """The keys and sources of these uniform numbers in [0, 1), one tuple for each."""
         rates = np.asarray(self.rates if self.rates is not None else np.ones(len(self.parts)), np.float64)
         upper = np.cumsum(rates) / rates.sum()
         upper[-1] = 1.0

@@ -9,8 +9,8 @@ from heapq import heapify, heappop, heappush
 
 import numpy as np
 
-from experiments.sliding_windows.partition import ByPane, Partitioner
-from experiments.sliding_windows.ring import Ring
+from experiments.sliding.partition import ByPane, Partitioner
+from experiments.sliding.ring import Ring
 from skewless.chop.cost import Costs
 from skewless.core.arrays import FloatArray, Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
@@ -82,7 +82,7 @@ def run(
 
     Examples
     --------
-    >>> from experiments.sliding_windows.partition import ByBatch
+    >>> from experiments.sliding.partition import ByBatch
     >>> costs = Costs(update=1.77e-6, open_close=0, other=23.2e-6)
     >>> for batch in (1, 10, 50):
     ...     print(round(run(ByBatch(100, 1, batch, rows=True), costs, workers=4).throughput), end=" ")

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.sliding_windows.marks import marks
+from experiments.sliding.marks import marks
 from skewless.chop import Windows
 from skewless.core.errors import SkewlessError
 

@@ -6,8 +6,8 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.sliding_windows.partition import ByPane
-from experiments.sliding_windows.ring import Ring
+from experiments.sliding.partition import ByPane
+from experiments.sliding.ring import Ring
 
 SHAPES = st.tuples(st.integers(1, 30), st.integers(1, 30)).map(lambda pair: (max(pair), min(pair)))
 WINDOWS = range(-20, 40)

@@ -1,4 +1,4 @@
-"""The paper's own count of window updates, to compare with the exact one of `skewless.chop.BatchModel`."""
+"""The paper's own costs and count of window updates, to compare with the exact one of `skewless.chop.BatchModel`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from dataclasses import fields
 import numpy as np
 import numpy.typing as npt
 
-from skewless.chop import BatchModel, Tuner
+from skewless.chop import BatchModel, Costs, Tuner
 from skewless.core.arrays import FloatArray
 from skewless.core.errors import SkewlessError
+
+RATIO, PAPER_SLIDE = 100, 10  # w/s of the paper's section 3.3, and rows of a slide
+
+# From there: seconds of a row with one window to update, and with a hundred; and by pane.
+ONE, HUNDRED, PANE = 1 / 40_000, 1 / 5_000, 1 / 32_000
+PAPER = Costs(update=(HUNDRED - ONE) / 99, open_close=0.0, other=ONE - (HUNDRED - ONE) / 99)
+PAPER_MERGE = (PANE - ONE) * PAPER_SLIDE / RATIO
+"""Seconds to merge a pane into a window: what a row by pane costs more than a row of one window."""
 
 
 class PaperModel(BatchModel):

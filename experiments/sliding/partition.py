@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from experiments.sliding_windows.marks import as_times
+from experiments.sliding.marks import as_times
 from skewless.core.arrays import BoolArray, Int, Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.kernel import inner, lean_kernel

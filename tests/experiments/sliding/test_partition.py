@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.sliding_windows.partition import ByBatch, ByPane, ByWindow, Partitioner
+from experiments.sliding.partition import ByBatch, ByPane, ByWindow, Partitioner
 from skewless.core.errors import SkewlessError
 
 SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(lambda pair: (max(pair), min(pair)))

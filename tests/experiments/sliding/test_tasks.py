@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from experiments.sliding_windows.partition import ByBatch, ByPane, ByWindow
-from experiments.sliding_windows.ring import Ring
-from experiments.sliding_windows.tasks import run, run_ring, sustained
+from experiments.sliding.partition import ByBatch, ByPane, ByWindow
+from experiments.sliding.ring import Ring
+from experiments.sliding.tasks import run, run_ring, sustained
 from skewless.chop import BatchModel, Costs
 from skewless.core.errors import SkewlessError
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from experiments.sliding_windows.model import PaperModel, expected
+from experiments.sliding.model import PaperModel, expected
 from skewless.chop import BatchModel, Costs, Tuner, choose
 from skewless.core.errors import SkewlessError
 

@@ -1,0 +1,84 @@
+"""Sliding windows, Figure 6: what the split stage costs, against how much windows overlap."""
+
+from __future__ import annotations
+
+from math import log10
+from typing import Any
+
+from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
+from experiments.picture import legend, lines
+from experiments.sliding.split import ROAD, partitioners, speeds
+
+ROWS: dict[Scale, int] = {"small": 200_000, "full": 1_000_000}
+REPEATS: dict[Scale, int] = {"small": 5, "full": 25}
+RATIOS = (1, 10, 30, 100, 300, 1000)
+BATCHES = (2, 5, 10)
+NAMES = tuple(partitioners(1, BATCHES))
+
+
+def run(scale: Scale, tell: Tell) -> Outcome:
+    """Measure how many rows one core deals in a second, by every partitioner and ratio."""
+    shapes = {(ratio, name): each for ratio in RATIOS for name, each in partitioners(ratio, BATCHES).items()}
+    found = speeds(ROAD.take(ROWS[scale]), shapes, REPEATS[scale], tell)
+    rows = {name: [found[ratio, name] for ratio in RATIOS] for name in NAMES}
+    overlap = rows["pane"][1:]
+    last = {name: rows[name][-1] for name in NAMES}
+    checks = (
+        Check("rows/s by pane from w/s = 10 on, the most over the least", max(overlap) / min(overlap), high=1.4),
+        *(
+            Check(f"cost of a row by {name}, its power of w/s from 100 to 1000", _power(rows[name]), low=0.8, high=1.15)
+            for name in NAMES[:-1]
+        ),
+        Check(
+            "rows/s by window over those of every other from w/s = 10 on, the most",
+            max(rows["window"][i] / rows[name][i] for name in NAMES[1:] for i in range(1, len(RATIOS))),
+            high=0.8,
+        ),
+        Check("rows/s by batch of 2 over by window, w/s = 1000", last["batch 2"] / last["window"], low=1.5, high=2.5),
+        Check("rows/s by batch of 10 over by window, w/s = 1000", last["batch 10"] / last["window"], low=6, high=12),
+        Check("rows/s by pane over by batch of 10, w/s = 1000", last["pane"] / last["batch 10"], low=10),
+    )
+    return Outcome(
+        (
+            Scaled("stream", "Linear Road", "Linear Road, a thousand reports a second, slide 1 s"),
+            Scaled("rows", "not said", f"up to {ROWS[scale]:,} a measurement, best of {REPEATS[scale]}"),
+            Scaled("w/s", "a curve without numbers in the text", f"{RATIOS[0]} to {RATIOS[-1]}"),
+            Scaled("batch sizes B", "2, 5, 10", "2, 5, 10"),
+            Scaled(
+                "split stage", "a node of Borealis", "one core: partition and worker of every copy, two columns copied"
+            ),
+        ),
+        f"From w/s = 10 to 1000 the split by pane goes from {rows['pane'][1] / 1e6:.0f} to {last['pane'] / 1e6:.0f} M "
+        f"rows/s, by batch of 10 from {rows['batch 10'][1] / 1e6:.1f} to {last['batch 10'] / 1e6:.2f} and by window "
+        f"from {rows['window'][1] / 1e6:.1f} to {last['window'] / 1e6:.2f}.",
+        checks,
+        (
+            Table(
+                "M rows in a second of one core",
+                ("w/s", *NAMES),
+                tuple((ratio, *(rows[name][i] / 1e6 for name in NAMES)) for i, ratio in enumerate(RATIOS)),
+            ),
+        ),
+        lambda figure: _draw(figure, rows),
+    )
+
+
+def _power(rows: list[float]) -> float:
+    return log10(rows[RATIOS.index(100)] / rows[-1])
+
+
+def _draw(figure: Any, rows: dict[str, list[float]]) -> None:
+    axes = figure.subplots()
+    lines(axes, RATIOS, rows, x="w/s", y="rows/s of one core")
+    axes.set_xscale("log")
+    axes.set_yscale("log")
+    legend(figure, axes)
+
+
+FIGURE = Figure(
+    "sliding-6",
+    "Throughput of the split stage",
+    "The split by pane does not depend on how much windows overlap; the cost of the others rises in proportion to it, "
+    "most by window, and less the larger the batch.",
+    run,
+)

@@ -1,0 +1,182 @@
+from __future__ import annotations
+
+import pickle
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from skewless.core.errors import SkewlessError
+from skewless.core.hashing import xxhash64
+from skewless.core.home import homes
+from skewless.metrics import bci, bsi, ksr
+from skewless.split import Prompt, Shuffle
+from skewless.split.at_home import leave_home
+from skewless.split.receiver import Receiver
+from skewless.workload import Zipf, new_hot_keys
+
+ROWS, KEYS, BLOCKS, BATCHES = 200_000, 10_000, 24, 5
+SKEWS = pytest.mark.parametrize("skew", [0.6, 1.0, 1.5])
+STREAMS = st.lists(st.integers(-9, 9).map(lambda k: k**3 // 50), max_size=300)
+
+
+def received(keys: np.ndarray, tasks: int, blocks: int = BLOCKS) -> np.ndarray:
+    """The blocks of a micro-batch whose rows came to this many tasks, which never talk."""
+    prototype = Receiver(blocks)
+    return np.concatenate([prototype.for_task().partition(part) for part in np.array_split(keys, tasks)])
+
+
+@SKEWS
+@pytest.mark.parametrize("tasks", [1, 2, 8])
+def test_blocks_of_tasks_that_never_talk_are_even_and_whole_while_hot_keys_change(skew: float, tasks: int) -> None:
+    stream = new_hot_keys(skew, every=ROWS, keys=KEYS, seed=1)
+    for batch in stream.blocks(BATCHES * ROWS, ROWS):
+        keys = xxhash64(batch)
+        blocks = received(keys, tasks)
+        assert bsi(blocks, BLOCKS) <= 0.02 * ROWS / BLOCKS
+        assert ksr(keys, blocks, BLOCKS) <= 1.05
+        assert bci(keys, blocks, BLOCKS) <= bci(keys, homes(keys, BLOCKS), BLOCKS)
+
+
+@SKEWS
+def test_dealt_rows_would_be_as_even_and_nothing_else(skew: float) -> None:
+    keys = xxhash64(Zipf(skew, KEYS).take(ROWS))
+    shuffled = Shuffle(BLOCKS).route(keys)
+    assert bsi(shuffled, BLOCKS) < 1
+    assert ksr(keys, shuffled, BLOCKS) > 3
+    assert bci(keys, shuffled, BLOCKS) > bci(keys, received(keys, 8), BLOCKS)
+
+
+@pytest.mark.parametrize(("skew", "most"), [(0.6, 40), (1.0, 40), (1.5, 40)])
+def test_one_task_alone_has_about_as_many_extra_fragments_as_blocks(skew: float, most: int) -> None:
+    keys = xxhash64(Zipf(skew, KEYS).take(ROWS))
+    distinct = len(np.unique(keys))
+    assert ksr(keys, received(keys, 1), BLOCKS) <= 1 + most / distinct
+
+
+@given(STREAMS, st.integers(1, 9), st.floats(0, 0.5))
+@settings(max_examples=60)
+def test_no_block_is_above_its_share_and_slack(keys: list[int], workers: int, slack: float) -> None:
+    stream = np.array(keys, dtype=np.int64)
+    blocks = Receiver(workers, slack=slack).partition(stream)
+    assert len(blocks) == len(stream)
+    sizes = np.bincount(blocks, minlength=workers)
+    assert len(sizes) == workers
+    assert sizes.max() <= max(-(-len(keys) // workers), (1 + slack) * len(keys) / workers)
+
+
+@given(STREAMS.filter(len), st.integers(1, 9))
+@settings(max_examples=60)
+def test_a_key_leaves_home_only_as_listed(keys: list[int], workers: int) -> None:
+    stream = np.array(keys, dtype=np.int64)
+    moves = leave_home(stream.copy(), workers, 0.01)
+    blocks = Receiver(workers).partition(stream)
+    listed = np.isin(stream, moves.keys)
+    assert blocks[~listed].tolist() == homes(stream[~listed], workers).tolist()
+    for i, key in enumerate(moves.keys):
+        parts = slice(moves.offsets[i], moves.offsets[i + 1])
+        expected = np.repeat(moves.block[parts], moves.size[parts])
+        assert blocks[stream == key].tolist() == expected.tolist()
+        assert len(set(moves.block[parts].tolist())) == moves.offsets[i + 1] - moves.offsets[i]
+
+
+@given(STREAMS, st.lists(st.integers(0, 300), max_size=4), st.integers(1, 9))
+@settings(max_examples=40)
+def test_the_answer_is_the_same_however_the_input_is_cut(keys: list[int], cuts: list[int], workers: int) -> None:
+    stream = np.array(keys, dtype=np.int64)
+    whole, cut = Receiver(workers), Receiver(workers)
+    chunks = np.split(stream, sorted(cuts))
+    for chunk in chunks:
+        cut.take(chunk)
+    blocks = cut.finish()
+    assert [len(each) for each in blocks] == [len(each) for each in chunks]
+    assert np.concatenate(blocks).tolist() == whole.partition(stream).tolist()
+
+
+def test_the_plan_depends_on_the_counts_and_not_on_the_order_of_rows() -> None:
+    keys = xxhash64(Zipf(1.2, 500).take(5_000))
+    shuffled = np.random.default_rng(2).permutation(keys)
+    moves, again = leave_home(keys.copy(), 8, 0.01), leave_home(shuffled.copy(), 8, 0.01)
+    assert all(a.tolist() == b.tolist() for a, b in zip(moves, again, strict=True))
+
+
+@SKEWS
+def test_the_largest_key_of_a_block_that_is_too_full_leaves_first(skew: float) -> None:
+    keys = xxhash64(Zipf(skew, KEYS).take(ROWS))
+    distinct, counts = np.unique(keys, return_counts=True)
+    moves, home = leave_home(keys.copy(), BLOCKS, 0.01), homes(distinct, BLOCKS)
+    loads = np.bincount(home, counts, BLOCKS)
+    too_full = np.flatnonzero(loads > 1.05 * ROWS / BLOCKS)
+    assert len(too_full) > 2
+    for block in too_full:
+        here = home == block
+        assert distinct[here][counts[here].argmax()] in moves.keys
+
+
+def test_an_input_leaves_nothing_for_the_next_one() -> None:
+    receiver = Receiver(6)
+    first, second = xxhash64(Zipf(1.5, 100).take(2_000)), xxhash64(Zipf(1.5, 100, hottest=50).take(2_000))
+    receiver.partition(first)
+    assert receiver.partition(second).tolist() == Receiver(6).partition(second).tolist()
+    assert receiver.finish() == []
+
+
+def test_one_key_alone_fills_all_blocks_evenly() -> None:
+    sizes = np.bincount(Receiver(4, slack=0.0).partition(np.full(1_000, 7)), minlength=4)
+    assert sizes.tolist() == [250] * 4
+
+
+def test_a_key_larger_than_a_block_is_cut_over_the_same_blocks_by_every_task() -> None:
+    keys = xxhash64(Zipf(2.0, KEYS).take(ROWS))
+    hottest = np.bincount(np.unique(keys, return_inverse=True)[1]).argmax()
+    key = np.unique(keys)[hottest]
+    needed = int(np.ceil((keys == key).mean() * BLOCKS))
+    held = {int(block) for block in received(keys, 8)[keys == key]}
+    assert len(held) <= needed + 4
+
+
+def test_it_needs_memory_for_the_rows_of_the_task_only() -> None:
+    keys = xxhash64(np.arange(200_000))
+    receiver = Receiver(24)
+    receiver.partition(keys[:1_000])
+    tracemalloc.start()
+    receiver.take(keys.copy())
+    receiver.finish()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak <= 42 * len(keys)
+
+
+def test_it_travels_to_its_task_as_numbers() -> None:
+    assert len(pickle.dumps(Receiver(24, slack=0.02))) < 500
+    assert Receiver(24, slack=0.02).for_task().slack == 0.02
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"workers": 0}, "workers is 0; give a whole number from 1"),
+        ({"workers": 2.5}, "workers is 2.5; give a whole number from 1"),
+        ({"workers": 2, "slack": -0.1}, "slack is -0.1; give a number from 0"),
+        (
+            {"workers": 2, "buffer": "tree"},
+            "buffer is 'tree'; a task sorts its rows when its input ends, so omit buffer",
+        ),
+    ],
+)
+def test_what_it_cannot_do_is_refused(options: dict[str, object], message: str) -> None:
+    with pytest.raises(SkewlessError, match=message):
+        Receiver(**options)
+
+
+def test_algorithm_3_is_refused_as_no_task_knows_the_split_keys() -> None:
+    with pytest.raises(SkewlessError, match="no task knows which keys are split anywhere"):
+        Receiver(4).allocate(8)
+
+
+def test_prompt_makes_receivers_like_itself() -> None:
+    assert Prompt(6).receiver().for_task().workers == 6
+    with pytest.raises(SkewlessError, match="buffer is 'tree'"):
+        Prompt(6, buffer="tree").receiver()
