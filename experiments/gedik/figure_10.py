@@ -49,8 +49,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             low=1.0,
             essential=False,
             why="The paper has an increase before the decrease. Here the counter is fullest at the end of a bucket of "
-            "238,048 rows, a tenth of delta, when it holds the distinct items of that bucket and those that survived the "
-            "buckets before, and together these fall with skew.",
+            "238,048 rows, a tenth of delta, when it holds the distinct items of that bucket and those that survived "
+            "the buckets before, and together these fall with skew.",
         ),
     )
     rows = tuple(

@@ -7,6 +7,7 @@ from experiments.gedik.grow import NAMES, RUNS, TRACKING, Setting, measure
 from experiments.gedik.sweep import CHANNELS, Series, both, channels, draw_both, setup
 
 UTILITIES = ("A", "APM", "APLM", "ATM", "ATLM")
+NO_LIMIT = 1_000_000
 TO_20 = [i for i, n in enumerate(CHANNELS) if n <= 20]
 BEYOND = [i for i, n in enumerate(CHANNELS) if n > 20]
 
@@ -20,6 +21,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         for rows in (10**5, 10**6)
     }
     scans = {utility: measure("scan", Setting(channels=32, utility=utility), runs, tell) for utility in UTILITIES}
+    free = {n: measure("readj", Setting(channels=n, most_moves=NO_LIMIT), runs, tell) for n in (10, 32)}
+    bound = {n: measure("readj", Setting(channels=n), runs, tell) for n in free}
     uniform, consistent = found["uniform"], found["consistent"]
     few = drawn[10**5]
     checks = (
@@ -83,7 +86,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         ),
     )
     return Outcome(
-        setup(scale, Scaled("channels N, varied", "2 to 32", f"{CHANNELS[0]} to {CHANNELS[-1]}")),
+        setup(
+            scale,
+            Scaled("channels N, varied", "2 to 32", f"{CHANNELS[0]} to {CHANNELS[-1]}"),
+            Scaled("most moves of an item by readj, c", "5, which never binds", "5, which binds: see the table"),
+        ),
         f"At N = 32 consistent hashing has b = {consistent[-1].b.mean:.2f}, readj {found['readj'][-1].b.mean:.2f}; m "
         f"is {uniform[-1].m.mean:.0f} for uniform hashing, {found['redist'][-1].m.mean:.2f} for redist, "
         f"{found['readj'][-1].m.mean:.2f} for readj and {found['scan'][-1].m.mean:.2f} for scan.",
@@ -97,6 +104,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                     (f"{rows:,}", *(cell for name in TRACKING for cell in (each[name].b, each[name].m)))
                     for rows, each in drawn.items()
                 ),
+            ),
+            Table(
+                "Readj by the most moves of an item, the paper's c; here a limit of 5 binds, without an effect on b",
+                ("N", "b, c = 5", "b, no limit", "m, c = 5", "m, no limit"),
+                tuple((n, bound[n].b, free[n].b, bound[n].m, free[n].m) for n in free),
             ),
             Table(
                 "Scan at N = 32 by other utilities",
