@@ -30,7 +30,8 @@ def test_time_never_goes_back() -> None:
 
 
 # Of 10,000 real submissions: 588 jobs, the largest with 38.8 % of the tasks and ten with 69.3 %; tasks per job at the
-# quantiles 0.5, 0.75, 0.9 and 0.99 are 1, 3, 10, 259; each job is one run of rows; half of the jobs ask for up to 0.031.
+# quantiles 0.5, 0.75, 0.9 and 0.99 are 1, 3, 10, 259; each job is one run of rows; half of the jobs ask for
+# up to 0.031.
 @SEEDS
 def test_submissions_have_the_shape_of_real_ones(seed: int) -> None:
     events = Cluster(seed=seed).take(10_000)
