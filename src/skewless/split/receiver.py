@@ -34,7 +34,7 @@ class Receiver(Prototype):
     blocks eight tasks have up to 1.07, and up to 1.14 if all keys are equally frequent, so that no key is the largest
     in every task. The imbalance in keys (BCI) is 0.4 to 0.7 of hashing's on average. Tasks that see few rows of each
     key guess it, though: with one task it was never more than hashing's, with two in 1 of 600 micro-batches, with eight
-    in 14 of 600, 10 of them at Zipf 1.5, by up to a third; hashing happened to be even in these.
+    in 14 of 600, 10 of them at Zipf 1.5, by up to a third; in most of these hashing happened to be even.
 
     Memory: 8 bytes for each row of the task until its input ends; then the rows are copied and sorted, 8 bytes more,
     and counting needs up to 24 bytes for each distinct key among them. That is at most 40 bytes a row whatever the
