@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from skewless import metrics
 from skewless.core.errors import SkewlessError
 from skewless.core.hashing import xxhash64
+from skewless.core.home import homes
 
 N = 5
 KEYS = st.integers(-(2**63), 2**63 - 1) | st.integers(0, 9)
@@ -126,3 +127,46 @@ def test_what_is_no_routing_is_refused(keys: list[int], workers: list[int], n: i
 def test_there_is_at_least_one_reducer() -> None:
     with pytest.raises(SkewlessError, match="reducers must be at least 1"):
         metrics.aggregation_cost(np.array([1]), np.array([0], np.int32), 1, reducers=0)
+
+
+KEYS_OF_SIX = np.array([1, 1, 1, 1, 2, 3])
+
+
+def test_the_costs_of_a_partitioning_are_those_of_its_formulas() -> None:
+    keys, blocks = KEYS_OF_SIX, np.array([0, 0, 0, 1, 1, 1], np.int32)
+    costs = metrics.prompt_costs(keys, blocks, 2)
+    # Blocks of three tuples each; keys 1 | 1 2 3: the most is 3, the average 2; four fragments of three keys.
+    assert (costs.bsi, costs.bci, costs.ksr) == (0.0, 1.0, pytest.approx(4 / 3))
+    assert costs.mpi == pytest.approx((0 + 1 + 4 / 3) / 3)
+
+
+def test_costs_relative_to_hashing_and_to_shuffling() -> None:
+    keys, blocks = KEYS_OF_SIX, np.array([0, 0, 0, 1, 1, 1], np.int32)
+    to_hash = metrics.prompt_costs_relative(keys, blocks, 2, "hash")
+    assert to_hash.bsi == 0.0
+    assert to_hash.ksr == pytest.approx(4 / 3)
+    assert to_hash.bci == pytest.approx(1 / metrics.bci(keys, homes(keys, 2), 2))
+    # Dealt out, block 0 has 1 1 2 and block 1 has 1 1 3: two keys each, four fragments.
+    to_shuffle = metrics.prompt_costs_relative(keys, blocks, 2, "shuffle")
+    assert to_shuffle.bci == np.inf
+    assert to_shuffle.bsi == 1.0  # nothing over nothing
+    assert to_shuffle.ksr == pytest.approx(1.0)
+    assert to_shuffle.mpi == pytest.approx(((1 + 4 / 3) / 3) / ((4 / 3) / 3))
+
+
+@pytest.mark.parametrize("to", ["hash", "shuffle"])
+def test_a_partitioning_relative_to_itself_costs_1(to: str) -> None:
+    keys = np.random.default_rng(1).zipf(1.5, 1_000)
+    blocks = homes(keys, N) if to == "hash" else (np.arange(1_000) % N).astype(np.int32)
+    assert metrics.prompt_costs_relative(keys, blocks, N, to) == metrics.PromptCosts(1.0, 1.0, 1.0, 1.0)
+
+
+def test_costs_relative_to_anything_else_are_refused() -> None:
+    with pytest.raises(SkewlessError, match="to is 'dalton'; choose hash or shuffle"):
+        metrics.prompt_costs_relative(np.array([7]), np.array([0], np.int32), 1, "dalton")
+
+
+def test_the_makespan_is_the_longest_map_task_and_the_longest_reduce_task() -> None:
+    assert metrics.makespan(np.array([1.0, 4.0, 2.0]), np.array([3.0, 0.5])) == 7.0
+    with pytest.raises(SkewlessError, match="2 map and 0 reduce times; give at least one of each"):
+        metrics.makespan(np.array([1.0, 4.0]), np.array([]))

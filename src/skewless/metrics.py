@@ -13,14 +13,19 @@ FLIP-418: Show data skew score on Flink Dashboard. Apache Flink, 2024.
 
 from __future__ import annotations
 
+import math
+from dataclasses import dataclass
+
 import numpy as np
 
-from skewless.core.arrays import Int32Array, Int64Array
+from skewless.core.arrays import FloatArray, Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.hashing import xxhash64
+from skewless.core.home import homes
 from skewless.core.kernel import kernel
 
 __all__ = [
+    "PromptCosts",
     "aggregation_cost",
     "bci",
     "bsi",
@@ -31,8 +36,11 @@ __all__ = [
     "imbalance",
     "ksr",
     "loads",
+    "makespan",
     "max_over_avg",
     "mpi",
+    "prompt_costs",
+    "prompt_costs_relative",
     "top_fragments",
 ]
 
@@ -184,6 +192,84 @@ def mpi(keys: Int64Array, blocks: Int32Array, n: int, p1: float = 1 / 3, p2: flo
     if min(p1, p2, p3) < 0 or abs(p1 + p2 + p3 - 1) > 1e-9:
         raise SkewlessError(f"weights must be at least 0 and add up to 1, not p1={p1}, p2={p2}, p3={p3}")
     return p1 * bsi(blocks, n) + p2 * bci(keys, blocks, n) + p3 * ksr(keys, blocks, n)
+
+
+@dataclass(frozen=True)
+class PromptCosts:
+    """Prompt's four costs of a partitioning, or what they are relative to those of another one.
+
+    Attributes
+    ----------
+    bsi, bci
+        Imbalance of the blocks in tuples, and in distinct keys.
+    ksr
+        Fragments over keys.
+    mpi
+        All three, equally weighted.
+    """
+
+    bsi: float
+    bci: float
+    ksr: float
+    mpi: float
+
+    def relative_to(self, other: PromptCosts) -> PromptCosts:
+        """Each cost divided by that of the other partitioning: 0 is perfect, 1 is as bad. Nothing over nothing is 1.
+
+        >>> PromptCosts(1.0, 0.0, 1.5, 2.0).relative_to(PromptCosts(4.0, 0.0, 3.0, 2.0))
+        PromptCosts(bsi=0.25, bci=1.0, ksr=0.5, mpi=1.0)
+        """
+        return PromptCosts(
+            _ratio(self.bsi, other.bsi),
+            _ratio(self.bci, other.bci),
+            _ratio(self.ksr, other.ksr),
+            _ratio(self.mpi, other.mpi),
+        )
+
+
+def prompt_costs(keys: Int64Array, blocks: Int32Array, n: int) -> PromptCosts:
+    """BSI, BCI, KSR and MPI of a partitioning.
+
+    >>> prompt_costs(np.array([7, 8, 9, 7]), np.array([0, 0, 0, 1], np.int32), n=2).bsi
+    1.0
+    """
+    return PromptCosts(bsi(blocks, n), bci(keys, blocks, n), ksr(keys, blocks, n), mpi(keys, blocks, n))
+
+
+def prompt_costs_relative(keys: Int64Array, blocks: Int32Array, n: int, to: str) -> PromptCosts:
+    """The same costs relative to those of `to`, which is "hash" or "shuffle", for the same keys (Figure 2.6).
+
+    The figure has BSI relative to hashing, which does nothing about sizes, and BCI relative to shuffling, which does
+    nothing about keys.
+
+    >>> keys = np.array([1, 1, 1, 1, 2, 3])
+    >>> prompt_costs_relative(keys, np.array([0, 0, 0, 1, 1, 1], np.int32), n=2, to="hash").bsi
+    0.0
+    """
+    if to not in ("hash", "shuffle"):
+        raise SkewlessError(f"to is {to!r}; choose hash or shuffle")
+    if to == "hash":
+        other = homes(np.ascontiguousarray(keys, np.int64), n)
+    else:
+        other = (np.arange(len(keys)) % n).astype(np.int32)
+    return prompt_costs(keys, blocks, n).relative_to(prompt_costs(keys, other, n))
+
+
+def makespan(map_times: FloatArray, reduce_times: FloatArray) -> float:
+    """Prompt's processing time of a micro-batch (eq. 2.1): the longest map task and then the longest reduce task.
+
+    >>> makespan(np.array([2.0, 3.0, 2.5]), np.array([1.0, 0.5]))
+    4.0
+    """
+    if not len(map_times) or not len(reduce_times):
+        raise SkewlessError(f"{len(map_times)} map and {len(reduce_times)} reduce times; give at least one of each")
+    return float(np.max(map_times) + np.max(reduce_times))
+
+
+def _ratio(cost: float, other: float) -> float:
+    if other == 0:
+        return 1.0 if cost == 0 else math.inf
+    return cost / other
 
 
 def _by_key(keys: Int64Array, workers: Int32Array, n: int) -> tuple[Int64Array, Int64Array]:

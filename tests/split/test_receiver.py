@@ -67,6 +67,22 @@ def test_no_block_is_above_its_share_and_slack(keys: list[int], workers: int, sl
     assert sizes.max() <= max(-(-len(keys) // workers), (1 + slack) * len(keys) / workers)
 
 
+@given(st.lists(STREAMS, min_size=1, max_size=6), st.integers(1, 9))
+@settings(max_examples=40)
+def test_tasks_of_any_length_are_even_together_up_to_a_row_each(tasks: list[list[int]], workers: int) -> None:
+    blocks = [Receiver(workers, slack=0.1).partition(np.array(keys, dtype=np.int64)) for keys in tasks]
+    sizes = np.bincount(np.concatenate(blocks), minlength=workers)
+    assert sizes.max() <= 1.1 * sizes.mean() + len(tasks)
+
+
+def test_tasks_that_have_different_keys_split_no_more_than_each_alone() -> None:
+    keys = xxhash64(Zipf(1.0, KEYS).take(ROWS))
+    tasks = [keys[homes(keys, 8) == task] for task in range(8)]
+    blocks = np.concatenate([Receiver(25).partition(task) for task in tasks])
+    assert bsi(blocks, 25) <= 0.02 * ROWS / 25
+    assert ksr(np.concatenate(tasks), blocks, 25) <= 1.05
+
+
 @given(STREAMS.filter(len), st.integers(1, 9))
 @settings(max_examples=60)
 def test_a_key_leaves_home_only_as_listed(keys: list[int], workers: int) -> None:

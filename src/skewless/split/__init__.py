@@ -8,6 +8,7 @@ from typing import Any
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.split.base import Splitter
+from skewless.split.best_cam import best_cam
 from skewless.split.blocks import BlockPlan, allocate, partition
 from skewless.split.bounded import Bounded
 from skewless.split.cam import CAM
@@ -16,11 +17,15 @@ from skewless.split.cooperate import Broadcast, CooperativeDalton, Sync
 from skewless.split.d_choices import DChoices
 from skewless.split.dagreedy import DAGreedy
 from skewless.split.dalton import Dalton
+from skewless.split.first_fit import first_fit
+from skewless.split.five_choices import FiveChoices
 from skewless.split.hash import Hash
+from skewless.split.least_fragmentation import least_fragmentation
 from skewless.split.prompt import Prompt
 from skewless.split.q_table import QTableReducer
 from skewless.split.receiver import Receiver
 from skewless.split.shuffle import Shuffle
+from skewless.split.time_based import time_blocks
 from skewless.split.two_choices import TwoChoices
 from skewless.split.w_choices import WChoices
 
@@ -36,6 +41,7 @@ __all__ = [
     "DAGreedy",
     "DChoices",
     "Dalton",
+    "FiveChoices",
     "Hash",
     "Prompt",
     "QTableReducer",
@@ -46,13 +52,17 @@ __all__ = [
     "TwoChoices",
     "WChoices",
     "allocate",
+    "best_cam",
+    "first_fit",
+    "least_fragmentation",
     "make",
     "partition",
+    "time_blocks",
 ]
 
 _CLASSES: dict[str, type[Splitter]] = {
     each.name: each
-    for each in (Hash, Shuffle, TwoChoices, DChoices, WChoices, CAM, CM, DAGreedy, Dalton, Prompt, Bounded)
+    for each in (Hash, Shuffle, TwoChoices, FiveChoices, DChoices, WChoices, CAM, CM, DAGreedy, Dalton, Prompt, Bounded)
 }
 NAMES = tuple(_CLASSES)
 _WINDOW = ("slide", "slides")  # accepted by all, though some remember no window
@@ -68,8 +78,8 @@ def make(name: str, workers: int, **options: Any) -> Splitter:
     >>> make("dolton", workers=8)
     Traceback (most recent call last):
         ...
-    skewless.core.errors.SkewlessError: no splitter 'dolton'; there are hash, shuffle, two-choices, d-choices,
-    w-choices, cam, cm, dagreedy, dalton, prompt, bounded
+    skewless.core.errors.SkewlessError: no splitter 'dolton'; there are hash, shuffle, two-choices,
+    five-choices, d-choices, w-choices, cam, cm, dagreedy, dalton, prompt, bounded
     """
     if name not in _CLASSES:
         raise SkewlessError(f"no splitter {name!r}; there are {', '.join(NAMES)}")

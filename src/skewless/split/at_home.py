@@ -17,6 +17,8 @@ from skewless.core.home import homes
 from skewless.core.kernel import inner, lean_kernel
 
 EVERY = 2**62  # rows of a key: more than any has
+HOT_PARTS = 3  # of hot keys, which a block gets beside its own keys
+MANY = 100  # keys in a block; with less, which block has the most is no more than chance
 CLASSES = 64  # of counts: one for each power of two
 
 
@@ -135,6 +137,9 @@ def _level_those(
     cardinalities = np.bincount(where[counts <= rows], minlength=blocks)
     average = cardinalities.mean()
     most = math.ceil(average + deviations * math.sqrt(average))
+    if rows == EVERY and average >= MANY:
+        # Where chance made all blocks alike, the one with most keys still gives some away: parts of hot keys will come.
+        most = max(math.ceil(average), min(most, int(cardinalities.max()) - HOT_PARTS))
     takers = max(1, math.floor(average + 0.3 * math.sqrt(average)))
     over = int(np.maximum(0, cardinalities - most).sum())
     # Each block takes as many as the others, or it would be the one that all tasks send their keys to.

@@ -16,7 +16,7 @@ CLASSES = (0.02, 0.01, 0.63, 0.34)  # shares of the four scheduling classes
 
 _JOBS = 1_000  # that are drawn at a time
 _SCALE, _TAIL = 0.5, 0.72  # a job has x tasks or more with probability (0.5 / x)^0.72
-_CPU, _CPU_SPREAD = 0.0187, 1.1  # median request, and the standard deviation of its logarithm
+_CPU, _CPU_SPREAD = 0.031, 1.1  # the median of what jobs ask for, and the standard deviation of its logarithm
 
 
 @dataclass(frozen=True, eq=False)
