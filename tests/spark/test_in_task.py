@@ -86,8 +86,13 @@ def test_prompt_plans_every_micro_batch_when_the_input_of_its_tasks_ends(spark: 
     batches = clicks(3)
     stream = stream_of(spark, tmp_path / "in", batches)
     routed = sk.keyed(stream, "page", workers=WORKERS, split="prompt").repartition()
-    query = start(routed, tmp_path / "to", each)
-    query.awaitTermination()
+    usual = spark.conf.get(session.ARROW_ROWS) or "10000"
+    spark.conf.set(session.ARROW_ROWS, "300")  # a task gives nothing back before it has taken many parts
+    try:
+        query = start(routed, tmp_path / "to", each)
+        query.awaitTermination()
+    finally:
+        spark.conf.set(session.ARROW_ROWS, usual)
     assert len(found) == 3
     for rows, batch in zip(found, batches, strict=True):
         assert sorted(rows["value"].to_pylist()) == batch["value"].to_pylist()
