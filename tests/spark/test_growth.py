@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import reduce
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import skewless as sk
 from skewless.api.watch import Watch
+from skewless.control.placing import Placing
+from skewless.spark.listen import wait_until
 from support.streams import partitions, run, stream_of
 
 SIZES = {1: 4, 3: 2, 5: 8}
-"""After how many micro-batches how many workers are asked for. Each change is announced in one and in force in two."""
-BATCHES, SLOTS, KEYS = 8, 64, 300
+"""After how many micro-batches how many workers are asked for; in force two or three micro-batches later."""
+BATCHES, SLOTS, KEYS = 9, 64, 300
 
 
 class Totals(sk.SlotProcessor):
@@ -54,30 +57,47 @@ def expected(tables: list[pa.Table]) -> dict[int, Counter[Any]]:
     return given
 
 
-@pytest.mark.parametrize("name", sk.place.NAMES)
-def test_any_number_of_workers_come_and_go(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    tables, folder = batches(), tmp_path / "folder"
-    active: dict[int, int] = {}
+def placing(watching: Watch, streams: int, batches: int) -> list[Placing]:
+    """The loops of all streams of the query, once each has learned from so many micro-batches."""
+    known = watching._run
+    assert wait_until(lambda: len(known.loops) == streams and all(loop.batches >= batches for loop in known.loops), 60)
+    return [loop for loop in known.loops if isinstance(loop, Placing)]
+
+
+def test_any_number_of_workers_come_and_go_under_every_placer(spark: SparkSession, tmp_path: Path) -> None:
+    # One query with a stream for each placer, because most of the time of a micro-batch is the query's own.
+    tables, active = batches(), dict[str, list[int]]()
+    names = ["hash", *(name for name in sk.place.NAMES if name != "uniform")]
 
     def scale(batch: int, watching: Watch) -> None:
-        assert watching.wait(batch)
-        if batch in SIZES:
-            moves = watching.rebalance(SIZES[batch])
-            before, after = watching.placement.workers, SIZES[batch]
-            if after > before:  # every new worker gets something, and none that goes keeps anything
-                assert set(range(before, after)) <= {move.target for move in moves}
-            assert {move.target for move in moves} <= set(range(after))
-        active[batch] = watching.placement.workers
+        if not batch:
+            return  # nothing is known yet
+        loops = placing(watching, len(names), batch)
+        for loop in loops:
+            active.setdefault(loop.name, []).append(loop.placement.workers)
+            if batch in SIZES:
+                before, after = loop.placement.workers, SIZES[batch]
+                moves = loop.rebalance(after)
+                assert set(range(before, after)) <= {move.target for move in moves}  # every new worker gets something
+                assert {move.target for move in moves} <= set(range(after))
 
     with partitions(spark, 8):
-        stream = sk.keyed(stream_of(spark, tmp_path / "in", tables), "key", workers=1, place=name)
+        rows, results = stream_of(spark, tmp_path / "in", tables), []
         still = sk.place.Rule(alpha=float("inf"))  # only what is asked for
-        result = stream.process(Totals(), "n long, total long", folder=str(folder), slots=SLOTS, rule=still)
-        given, watching = run(result, tmp_path / "checkpoint", scale)
-    assert {batch: Counter(rows) for batch, rows in given.items()} == expected(tables)
-    assert watching.wait(BATCHES)
-    assert [active[batch] for batch in (1, 3, 5, 7)] == [1, 4, 2, 8]
-    assert set(watching.loads) == set(range(8))
-    assert all(rows > 0 for rows in watching.loads.values())
-    handed = [sum(file.stat().st_size for file in (folder / "moves" / str(i)).iterdir()) for i in (1, 2, 3)]
-    assert min(handed) > 1000  # state moved each time
+        for name in names:
+            stream = sk.keyed(rows, "key", workers=1, place=name, name=name)
+            folder = str(tmp_path / "folders" / name)
+            result = stream.process(Totals(), "n long, total long", folder=folder, slots=SLOTS, rule=still)
+            results.append(result.withColumn("placer", F.lit(name)))
+        given, watching = run(reduce(DataFrame.unionByName, results), tmp_path / "checkpoint", scale)
+    wanted = expected(tables)
+    for batch, found in given.items():
+        assert Counter(found) == Counter({(*row, name): n for name in names for row, n in wanted[batch].items()})
+    assert sorted(given) == list(range(BATCHES))
+    for loop in placing(watching, len(names), BATCHES):
+        assert [active[loop.name][batch - 1] for batch in (1, 3, 5, 7)] == [1, 4, 2, 8]
+        assert set(loop.loads) == set(range(8))
+        assert all(loop.loads.values())
+        moves = tmp_path / "folders" / loop.name / "moves"
+        handed = [sum(file.stat().st_size for file in (moves / str(version)).iterdir()) for version in (1, 2, 3)]
+        assert min(handed) > 1000  # state moved each time
