@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
-from functools import reduce
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql import functions as F
 
 import skewless as sk
 from skewless.api.watch import Watch
-from skewless.control.placing import Placing
-from skewless.spark.listen import wait_until
-from support.streams import partitions, run, stream_of
+from support.streams import partitions, start, stream_of
 
 SIZES = {1: 4, 3: 2, 5: 8}
-"""After how many micro-batches how many workers are asked for; in force two or three micro-batches later."""
+"""After how many micro-batches how many workers are asked for; each number is in force two micro-batches later."""
 BATCHES, SLOTS, KEYS = 9, 64, 300
 
 
@@ -57,47 +54,42 @@ def expected(tables: list[pa.Table]) -> dict[int, Counter[Any]]:
     return given
 
 
-def placing(watching: Watch, streams: int, batches: int) -> list[Placing]:
-    """The loops of all streams of the query, once each has learned from so many micro-batches."""
-    known = watching._run
-    assert wait_until(lambda: len(known.loops) == streams and all(loop.batches >= batches for loop in known.loops), 60)
-    return [loop for loop in known.loops if isinstance(loop, Placing)]
-
-
 def test_any_number_of_workers_come_and_go_under_every_placer(spark: SparkSession, tmp_path: Path) -> None:
-    # One query with a stream for each placer, because most of the time of a micro-batch is the query's own.
-    tables, active = batches(), dict[str, list[int]]()
+    # A query for each placer, all at the same time: a query alone waits more than it works.
+    tables = batches()
+    wanted = expected(tables)
     names = ["hash", *(name for name in sk.place.NAMES if name != "uniform")]
+    given: dict[str, dict[int, Counter[Any]]] = {name: {} for name in names}
+    active: dict[str, dict[int, int]] = {name: {} for name in names}
 
-    def scale(batch: int, watching: Watch) -> None:
+    def scale(name: str, df: DataFrame, batch: int, watching: Watch) -> None:
+        given[name][batch] = Counter(map(tuple, df.collect()))
+        assert watching.wait(batch)
         if not batch:
             return  # nothing is known yet
-        loops = placing(watching, len(names), batch)
-        for loop in loops:
-            active.setdefault(loop.name, []).append(loop.placement.workers)
-            if batch in SIZES:
-                before, after = loop.placement.workers, SIZES[batch]
-                moves = loop.rebalance(after)
-                assert set(range(before, after)) <= {move.target for move in moves}  # every new worker gets something
-                assert {move.target for move in moves} <= set(range(after))
+        active[name][batch] = before = watching.placement.workers
+        if batch in SIZES:
+            moves = watching.rebalance(SIZES[batch])
+            assert set(range(before, SIZES[batch])) <= {move.target for move in moves}  # new workers all get something
+            assert {move.target for move in moves} <= set(range(SIZES[batch]))
 
     with partitions(spark, 8):
-        rows, results = stream_of(spark, tmp_path / "in", tables), []
+        rows, queries = stream_of(spark, tmp_path / "in", tables), {}
         still = sk.place.Rule(alpha=float("inf"))  # only what is asked for
         for name in names:
-            stream = sk.keyed(rows, "key", workers=1, place=name, name=name)
-            folder = str(tmp_path / "folders" / name)
-            result = stream.process(Totals(), "n long, total long", folder=folder, slots=SLOTS, rule=still)
-            results.append(result.withColumn("placer", F.lit(name)))
-        given, watching = run(reduce(DataFrame.unionByName, results), tmp_path / "checkpoint", scale)
-    wanted = expected(tables)
-    for batch, found in given.items():
-        assert Counter(found) == Counter({(*row, name): n for name in names for row, n in wanted[batch].items()})
-    assert sorted(given) == list(range(BATCHES))
-    for loop in placing(watching, len(names), BATCHES):
-        assert [active[loop.name][batch - 1] for batch in (1, 3, 5, 7)] == [1, 4, 2, 8]
-        assert set(loop.loads) == set(range(8))
-        assert all(loop.loads.values())
-        moves = tmp_path / "folders" / loop.name / "moves"
+            folder, checkpoint = tmp_path / name, tmp_path / f"{name} checkpoint"
+            result = sk.keyed(rows, "key", workers=1, place=name).process(
+                Totals(), "n long, total long", folder=str(folder), slots=SLOTS, rule=still
+            )
+            queries[name] = start(result, checkpoint, partial(scale, name))
+    for name, query in queries.items():
+        query.awaitTermination()
+        watching = sk.watch(query)
+        assert watching.wait(BATCHES)
+        assert given[name] == wanted
+        assert [active[name][batch] for batch in (1, 3, 5, 7)] == [1, 4, 2, 8]
+        assert set(watching.loads) == set(range(8))
+        assert all(watching.loads.values())
+        moves = tmp_path / name / "moves"
         handed = [sum(file.stat().st_size for file in (moves / str(version)).iterdir()) for version in (1, 2, 3)]
         assert min(handed) > 1000  # state moved each time
