@@ -17,7 +17,7 @@ from support.streams import partitions, start, stream_of
 
 SIZES = {1: 4, 3: 2, 5: 8}
 """After how many micro-batches how many workers are asked for; each number is in force two micro-batches later."""
-BATCHES, SLOTS, KEYS = 9, 64, 300
+BATCHES, SLOTS, KEYS = 9, 16, 100
 
 
 class Totals(sk.SlotProcessor):
@@ -34,10 +34,10 @@ class Totals(sk.SlotProcessor):
 
 
 def batches() -> list[pa.Table]:
-    """A stream of a few hundred keys, of which some are hot."""
+    """A stream of a hundred keys, of which some are hot."""
     chance = np.random.default_rng(8)
     weights = 1 / np.arange(1, KEYS + 1)
-    keys = [chance.choice(KEYS, 1500, p=weights / weights.sum()) for _ in range(BATCHES)]
+    keys = [chance.choice(KEYS, 800, p=weights / weights.sum()) for _ in range(BATCHES)]
     return [pa.table({"key": some, "v": chance.integers(0, 1000, len(some))}) for some in keys]
 
 
