@@ -3,21 +3,21 @@
 from __future__ import annotations
 
 from collections import Counter
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pytest
-from pyspark.sql import SparkSession
+from pyspark.sql import DataFrame, SparkSession
 
 import skewless as sk
 from skewless.api.watch import Watch
-from support.streams import partitions, run, stream_of
+from support.streams import partitions, start, stream_of
 
 SIZES = {1: 4, 3: 2, 5: 8}
-"""After how many micro-batches how many workers are asked for. Each change is announced in one and in force in two."""
-BATCHES, SLOTS, KEYS = 8, 64, 300
+"""After how many micro-batches how many workers are asked for; each number is in force two micro-batches later."""
+BATCHES, SLOTS, KEYS = 9, 16, 100
 
 
 class Totals(sk.SlotProcessor):
@@ -34,10 +34,10 @@ class Totals(sk.SlotProcessor):
 
 
 def batches() -> list[pa.Table]:
-    """A stream of a few hundred keys, of which some are hot."""
+    """A stream of a hundred keys, of which some are hot."""
     chance = np.random.default_rng(8)
     weights = 1 / np.arange(1, KEYS + 1)
-    keys = [chance.choice(KEYS, 1500, p=weights / weights.sum()) for _ in range(BATCHES)]
+    keys = [chance.choice(KEYS, 800, p=weights / weights.sum()) for _ in range(BATCHES)]
     return [pa.table({"key": some, "v": chance.integers(0, 1000, len(some))}) for some in keys]
 
 
@@ -54,30 +54,42 @@ def expected(tables: list[pa.Table]) -> dict[int, Counter[Any]]:
     return given
 
 
-@pytest.mark.parametrize("name", sk.place.NAMES)
-def test_any_number_of_workers_come_and_go(spark: SparkSession, tmp_path: Path, name: str) -> None:
-    tables, folder = batches(), tmp_path / "folder"
-    active: dict[int, int] = {}
+def test_any_number_of_workers_come_and_go_under_every_placer(spark: SparkSession, tmp_path: Path) -> None:
+    # A query for each placer, all at the same time: a query alone waits more than it works.
+    tables = batches()
+    wanted = expected(tables)
+    names = ["hash", *(name for name in sk.place.NAMES if name != "uniform")]
+    given: dict[str, dict[int, Counter[Any]]] = {name: {} for name in names}
+    active: dict[str, dict[int, int]] = {name: {} for name in names}
 
-    def scale(batch: int, watching: Watch) -> None:
+    def scale(name: str, df: DataFrame, batch: int, watching: Watch) -> None:
+        given[name][batch] = Counter(map(tuple, df.collect()))
         assert watching.wait(batch)
+        if not batch:
+            return  # nothing is known yet
+        active[name][batch] = before = watching.placement.workers
         if batch in SIZES:
             moves = watching.rebalance(SIZES[batch])
-            before, after = watching.placement.workers, SIZES[batch]
-            if after > before:  # every new worker gets something, and none that goes keeps anything
-                assert set(range(before, after)) <= {move.target for move in moves}
-            assert {move.target for move in moves} <= set(range(after))
-        active[batch] = watching.placement.workers
+            assert set(range(before, SIZES[batch])) <= {move.target for move in moves}  # new workers all get something
+            assert {move.target for move in moves} <= set(range(SIZES[batch]))
 
     with partitions(spark, 8):
-        stream = sk.keyed(stream_of(spark, tmp_path / "in", tables), "key", workers=1, place=name)
+        rows, queries = stream_of(spark, tmp_path / "in", tables), {}
         still = sk.place.Rule(alpha=float("inf"))  # only what is asked for
-        result = stream.process(Totals(), "n long, total long", folder=str(folder), slots=SLOTS, rule=still)
-        given, watching = run(result, tmp_path / "checkpoint", scale)
-    assert {batch: Counter(rows) for batch, rows in given.items()} == expected(tables)
-    assert watching.wait(BATCHES)
-    assert [active[batch] for batch in (1, 3, 5, 7)] == [1, 4, 2, 8]
-    assert set(watching.loads) == set(range(8))
-    assert all(rows > 0 for rows in watching.loads.values())
-    handed = [sum(file.stat().st_size for file in (folder / "moves" / str(i)).iterdir()) for i in (1, 2, 3)]
-    assert min(handed) > 1000  # state moved each time
+        for name in names:
+            folder, checkpoint = tmp_path / name, tmp_path / f"{name} checkpoint"
+            result = sk.keyed(rows, "key", workers=1, place=name).process(
+                Totals(), "n long, total long", folder=str(folder), slots=SLOTS, rule=still
+            )
+            queries[name] = start(result, checkpoint, partial(scale, name))
+    for name, query in queries.items():
+        query.awaitTermination()
+        watching = sk.watch(query)
+        assert watching.wait(BATCHES)
+        assert given[name] == wanted
+        assert [active[name][batch] for batch in (1, 3, 5, 7)] == [1, 4, 2, 8]
+        assert set(watching.loads) == set(range(8))
+        assert all(watching.loads.values())
+        moves = tmp_path / name / "moves"
+        handed = [sum(file.stat().st_size for file in (moves / str(version)).iterdir()) for version in (1, 2, 3)]
+        assert min(handed) > 1000  # state moved each time

@@ -66,9 +66,13 @@ class Files:
 
     def listed(self, name: str = "") -> list[str]:
         """The names of what is in the folder, or in a folder of it."""
+        return list(self.lengths(name))
+
+    def lengths(self, name: str = "") -> dict[str, int]:
+        """The bytes of each file in the folder, or in a folder of it; 0 for a folder."""
         files, folder = self.place()
         infos = files.get_file_info(pyarrow.fs.FileSelector(f"{folder}/{name}".rstrip("/"), allow_not_found=True))
-        return [info.base_name for info in infos]
+        return {info.base_name: info.size or 0 for info in infos}
 
     def place(self) -> tuple[pyarrow.fs.FileSystem, str]:
         """The file system, and the folder's path in it."""

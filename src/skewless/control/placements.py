@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-from pyarrow.fs import FileSelector
 
 from skewless.control.folder import FORMAT, RESTORE
 from skewless.control.version import Version, Versions
@@ -107,13 +106,12 @@ class Placements(Versions):
 
     def handed_over(self, number: int) -> int:
         """The bytes that workers gave away when a placement came into force, of each worker the newest copy."""
-        files, folder = self.place()
         newest: dict[int, tuple[int, int]] = {}
-        for info in files.get_file_info(FileSelector(f"{folder}/moves/{number}", allow_not_found=True)):
-            match = _HANDOVER.fullmatch(info.base_name)
+        for name, size in self.lengths(f"moves/{number}").items():
+            match = _HANDOVER.fullmatch(name)
             if match:
                 worker, batch = int(match[1]), int(match[2])
-                newest[worker] = max(newest.get(worker, (batch, 0)), (batch, info.size))
+                newest[worker] = max(newest.get(worker, (batch, 0)), (batch, size))
         return sum(size for _, size in newest.values())
 
     def forget(self, number: int) -> None:

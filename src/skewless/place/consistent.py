@@ -10,6 +10,8 @@ from skewless.core.ring import Ring
 from skewless.place.base import SLOTS, Owners, Placer
 from skewless.place.placement import Placement
 
+STEP = 16  # workers for each one that is added in one step
+
 
 class Consistent(Placer):
     """Places slots by a consistent-hash ring of the workers, of which none gets more than its share of slots.
@@ -50,12 +52,14 @@ class Consistent(Placer):
         self.replicas = replicas
 
     def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
-        # Several new workers come one by one, so that it does not matter whether they are added at once.
-        for number in range(previous.workers + 1, workers) if previous is not None else ():
+        # Several new workers come one by one, so that it does not matter whether they are added at once. From 32
+        # workers on it is a few at a time, as hundreds of rings would take seconds.
+        while previous is not None and previous.workers < workers - 1:
+            number = min(previous.workers + max(1, previous.workers // STEP), workers - 1)
             previous = self._change(seen, previous, number).placement(number, 0)
         return self._change(seen, previous, workers)
 
     def _change(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
-        """The owners, if at most one worker is added."""
+        """The owners, if few workers are added or any number removed."""
         before = None if previous is None else previous.tail
         return Owners(Ring(workers, self.replicas).spread(np.arange(self.slots), before))

@@ -38,8 +38,9 @@ class Rule:
     resources
         The resource functions of state, computation and communication.
     byte_cost
-        What moving a byte of state costs, in rows, in addition to `cost`. The bytes of a move are estimated from those
-        of the last one, so the first one costs nothing here.
+        What moving a byte of state costs, in rows, in addition to `cost`: about 3 ns to write, read and divide it,
+        where a row of a simple processor takes about 4 us. The bytes of a move are estimated from those of the last
+        one, so the first one costs nothing here.
 
     Examples
     --------
@@ -62,7 +63,7 @@ class Rule:
     rest: int = 2
     memory: float = 0.25
     resources: Resources | str = "LCL"
-    byte_cost: float = 0.002
+    byte_cost: float = 0.001
 
     def __post_init__(self) -> None:
         """Refuse what could not be gone by."""
