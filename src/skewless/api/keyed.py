@@ -141,8 +141,8 @@ class KeyedStream:
         splitter, rows, stream = self._splitter(), with_key(self.df, self.keys), new_identity()
         if not self.df.isStreaming:
             # Where counts can be had first, a plan is part of Spark's own expression and needs no Python.
-            asked = splitter.was_given("in_task") and splitter.in_task
-            routed = with_routed_worker(rows, splitter) if asked else planned(rows, splitter)[0]
+            in_task = splitter.batches_in_task
+            routed = with_routed_worker(rows, splitter) if in_task else planned(rows, splitter)[0]
             return exchange(routed.drop(KEY), self.workers)
         chosen = self._routing(splitter, "it keeps every micro-batch even with few fragments", _COST_OF_ROWS)
         if splitter.in_task:

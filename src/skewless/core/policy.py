@@ -90,11 +90,13 @@ class Policy:
         *,
         tail: str = "hash",
         version: int = 0,
+        lanes_each: int = 0,
     ) -> Policy:
         """A policy from what was routed: `weights[i]` tuples (1 if not given) of `keys[i]` went to worker `lanes[i]`.
 
         A key that went only to its home needs no lanes, and gets none. Weights become lanes in the smallest whole
-        proportion, or the nearest one with `MOST_LANES` lanes.
+        proportion, or the nearest one with `MOST_LANES` lanes, or with `lanes_each` for each of the key's workers, if
+        these are more: a lane too many or too few is then a small part of what a worker gets.
         """
         order = np.lexsort((lanes, keys))
         keys, lanes = keys[order], lanes[order]
@@ -110,7 +112,7 @@ class Policy:
         kept = np.repeat(~at_home, sizes)
         keys, lanes, weights = keys[kept], lanes[kept], weights[kept]
         starts = _starts(keys)
-        repeats = _whole_proportions(weights, starts, len(keys))
+        repeats = _whole_proportions(weights, starts, len(keys), lanes_each)
         distinct = keys[starts]
         offsets = np.concatenate([[0], np.cumsum(np.add.reduceat(repeats, starts))]).astype(np.int64)
         return cls(workers, distinct, offsets, np.repeat(lanes, repeats).astype(np.int32), tail, version)
@@ -170,7 +172,7 @@ def _starts(keys: Int64Array) -> Int64Array:
     return np.flatnonzero(new)
 
 
-def _whole_proportions(weights: Int64Array, starts: Int64Array, length: int) -> Int64Array:
+def _whole_proportions(weights: Int64Array, starts: Int64Array, length: int, lanes_each: int) -> Int64Array:
     """Small whole numbers in the proportion of each key's weights, none of them 0."""
     out = np.ones(length, dtype=np.int64)
     ends = np.append(starts[1:], length)
@@ -178,11 +180,12 @@ def _whole_proportions(weights: Int64Array, starts: Int64Array, length: int) -> 
     for start, end in zip(starts[several], ends[several], strict=True):
         part = weights[start:end]
         part = part // np.gcd.reduce(part)
-        if part.sum() > MOST_LANES:
+        most = max(MOST_LANES, lanes_each * len(part))
+        if part.sum() > most:
             # After every worker has one lane, the largest remainders get the lanes that are left.
-            exact = part * (MOST_LANES / part.sum())
+            exact = part * (most / part.sum())
             part = np.maximum(1, np.floor(exact)).astype(np.int64)
-            spare = max(0, MOST_LANES - int(part.sum()))
+            spare = max(0, most - int(part.sum()))
             part[np.argsort(part - exact, kind="stable")[:spare]] += 1
             part //= np.gcd.reduce(part)
         out[start:end] = part

@@ -31,7 +31,9 @@ class Splitter(Prototype, ABC):
 
     name: ClassVar[str]
     in_task: bool = False
-    """Whether on Spark each task has a splitter of its own, instead of going by a policy."""
+    """Whether on Spark each task of a stream has a splitter of its own, instead of going by a policy."""
+    batches_in_task: bool = False
+    """Whether batches are routed in the task too, where a plan from their counts would do."""
 
     def __init__(self, workers: int = 1) -> None:
         if not isinstance(workers, (int, np.integer)) or not 1 <= workers <= MOST_WORKERS:

@@ -14,7 +14,7 @@ from skewless.core.kernel import inner, lean_kernel
 from skewless.core.policy import Policy
 from skewless.sketch.open_addressing import HELD, find, is_full, probe, put, roomier
 from skewless.split.fill import fill
-from skewless.split.held import LOAD, SLIDES, TOTAL, WindowState, new_window, window_slide
+from skewless.split.held import LOAD, TOTAL, WindowState, new_window, window_slide
 from skewless.split.sliding import LENGTH, SEEN, SlidingSplitter, advance, slide_end
 
 # Columns of the table of keys that left home, after its KEY and HELD.
@@ -41,8 +41,10 @@ KEY, LEAD = 0, 1  # the key that took most of a worker's reserve, and by how man
 CAUGHT = 16  # the lead at which the key is sent away, before it takes all of the reserve
 
 STEPS = 32  # in which the limit for hot keys rises within a slide
-SHORTEST = 8  # tuples a worker, by which limits look ahead at least
-AHEAD = 32  # of so many tuples one is looked ahead, where nobody knows how long the slide will be
+SHORTEST = 2  # tuples of each worker by which limits look ahead at least, where the length of a slide is not known
+AHEAD = 32  # one in so many tuples of the slide so far is the most by which they do
+
+MOST_EPSILON = 1000
 
 
 class BoundedState(NamedTuple):
@@ -67,23 +69,24 @@ class Bounded(SlidingSplitter):
     is their sum.
 
     At the end of every slide no worker is above (1 + 2 epsilon) of the average of the window, or the average rounded
-    up, if that is more; and between two ends by a slide's share more. Nothing is learned, drawn or sent. The memory is
-    that of the keys that left home.
+    up, if that is more; and between two ends by a slide's share more. Where slides are of time, which may be long or
+    short, each is balanced by itself, and so is every window of them: at any moment no worker is above (1 + 2 epsilon)
+    of the average of the slide so far, or by two tuples more, while a worker has less than 64 on average. Nothing is
+    learned, drawn or sent. The memory is that of the keys that left home.
 
     Parameters
     ----------
     workers
         Workers that share the load.
     slide, slides
-        Tuples in a slide, and slides in the window. Without a number of tuples, a slide ends with a call of
-        `end_slide`, as slides of time do; without calls all is one window. Limits then look ahead by the longest slide
-        of the window, and while a stream falls silent, its last rows are as even as they were when they came.
+        Tuples in a slide, and slides in the window. With None a slide ends with a call of `end_slide`, as slides of
+        time do; without calls all tuples are one slide. A key stays where it is for the length of the window.
     epsilon
         How far above the average a worker may be: by so much for hot keys, by twice as much for others.
     in_task
-        Whether on Spark each task routes its own rows as they come. By default it does so in streams and where rows are
-        aggregated, and the rows of a batch are repartitioned by a plan from their counts; True, if you give it, is for
-        these too. False goes by plans everywhere, which in a stream are two micro-batches late.
+        Whether on Spark each task routes its own rows as they come. None does so in streams and where rows are
+        aggregated, and has a batch repartitioned by a plan from its counts. True is for these too. False goes by plans
+        everywhere, which in a stream are two micro-batches late.
 
     Examples
     --------
@@ -102,17 +105,20 @@ class Bounded(SlidingSplitter):
         slide: int | None = 100_000,
         slides: int = 10,
         epsilon: float = 0.05,
-        in_task: bool = True,
+        in_task: bool | None = None,
     ) -> None:
         super().__init__(workers)
-        self.in_task = in_task
+        self.in_task, self.batches_in_task = in_task is not False, in_task is True
         for parameter, value in (("slide", slide), ("slides", slides)):
-            if value is not None and value < 1:
-                raise SkewlessError(f"{parameter} is {value}; give at least 1")
-        if not epsilon >= 0:
-            raise SkewlessError(f"epsilon is {epsilon}; give a number from 0, such as 0.04")
+            if (parameter, value) != ("slide", None) and not (type(value) is int and value >= 1):
+                raise SkewlessError(f"{parameter} is {value!r}; give a whole number from 1")
+        if not (isinstance(epsilon, (int, float)) and 0 <= epsilon <= MOST_EPSILON):
+            raise SkewlessError(f"epsilon is {epsilon!r}; give a number from 0 to {MOST_EPSILON}, such as 0.04")
         self.slide, self.slides, self.epsilon = slide, slides, epsilon
-        self.window: WindowState = new_window(workers, slides, rows=0)
+        # Where nobody knows how long a slide will be, limits look ahead by this share of it, at the cost of epsilon.
+        self._ahead = 0.0 if slide else min(1 / AHEAD, float(epsilon))
+        self._excess = ((1 + 2 * epsilon) / (1 + self._ahead) - 1) / 2
+        self.window: WindowState = new_window(workers, slides if slide else 1, rows=0)
         meta = np.zeros(META, dtype=np.int64)
         meta[[SLIDE, LENGTH]] = 1, slide or SHORTEST * workers
         numbers = np.arange(1, max(2, workers), dtype=np.int64)
@@ -123,7 +129,7 @@ class Bounded(SlidingSplitter):
 
     @property
     def loads(self) -> Int64Array:
-        """Tuples of the window on each worker."""
+        """Tuples on each worker that limits go by: those of the window, or of the slide where slides are of time."""
         loads: Int64Array = self.window.loads[LOAD]
         return loads
 
@@ -155,7 +161,7 @@ class Bounded(SlidingSplitter):
     def _begin_slide(self) -> None:
         meta = self.state.meta
         if self.slide is None and meta[SEEN] == meta[LENGTH]:  # it is only longer than expected
-            meta[LENGTH] += max(SHORTEST * self.workers, int(self.window.meta[TOTAL]) // AHEAD)
+            meta[LENGTH] += max(SHORTEST * self.workers, int(self._ahead * self.window.meta[TOTAL]))
         super()._begin_slide()
 
     def _end_slide(self) -> None:
@@ -164,8 +170,9 @@ class Bounded(SlidingSplitter):
         meta[SEEN] = meta[DUE] = 0
         meta[SLIDE] += 1
         meta[GONE] = max(0, meta[SLIDE] - self.slides)
+        self.state.votes[:] = 0
         if self.slide is None:
-            meta[LENGTH] = max(SHORTEST * self.workers, int(self.window.loads[SLIDES:].sum(axis=1).max()))
+            meta[LENGTH] = SHORTEST * self.workers
 
     def _make_room(self) -> None:
         keys, fragments, _steps, _votes, meta = self.state
@@ -177,8 +184,8 @@ class Bounded(SlidingSplitter):
     def _run(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> int:
         meta = self.state.meta
         ahead = int(self.window.meta[TOTAL] + meta[LENGTH] - meta[SEEN])  # the window's tuples when the slide ends
-        meta[TAIL_LIMIT] = _limit(ahead, self.workers, 2 * self.epsilon)
-        return int(_route(self.state, self.window, self.epsilon, keys, weights, out))
+        meta[TAIL_LIMIT] = _limit(ahead, self.workers, 2 * self._excess)
+        return int(_route(self.state, self.window, self._excess, keys, out))
 
 
 @lean_kernel
@@ -193,14 +200,12 @@ def _route(
     window: WindowState,
     epsilon: Float,
     keys: Int64Array,
-    weights: Int64Array,
     out: Int32Array,
 ) -> Int:
     """Route to the end of the slide, or until there may be no room for one more key."""
     table, fragments, steps, votes, meta = state
     loads = window.loads
     workers = loads.shape[1]
-    step = np.int64(weights.shape[0] > 1)
     end = slide_end(meta, keys.shape[0])
     for i in range(end):
         if meta[SEEN] + i == meta[DUE]:
@@ -208,7 +213,7 @@ def _route(
             further = min(max(workers, meta[LENGTH] // STEPS), meta[LENGTH] - meta[DUE])
             meta[HOT_LIMIT] = _limit(window.meta[TOTAL] + further, workers, epsilon)
             meta[DUE] += further
-        key, weight = keys[i], weights[i * step]
+        key = keys[i]
         hashed = xxhash64_long(key, SEED)
         home = pmod(hashed, workers)
         worker = home
@@ -230,8 +235,8 @@ def _route(
                 if worker != home:
                     table[row, LEFT] = meta[SLIDE]
                     _hold(fragments, meta, _fragment(hashed, worker))
-        loads[LOAD, worker] += weight
-        window.meta[TOTAL] += weight
+        loads[LOAD, worker] += 1
+        window.meta[TOTAL] += 1
         out[i] = worker
     return advance(meta, end)
 
@@ -267,7 +272,7 @@ def _next(state: BoundedState, loads: Int64Array, row: Int, hashed: Int, home: I
         worker += step
         if worker >= workers:
             worker -= workers
-    return home if first < 0 else first  # only tuples that count for several leave no room
+    return first  # somebody has room, as the limit is no less than the average
 
 
 @inner

@@ -147,7 +147,7 @@ class Dalton(HeldSplitter):
         super().__init__(
             workers, slide=slide, slides=slides, hot_at=hot_at, statistics=statistics, stats_window=stats_window
         )
-        self.in_task = in_task
+        self.in_task = self.batches_in_task = in_task
         if choices < 1:
             raise SkewlessError(f"choices is {choices}; an exploration draws at least 1 worker")
         for name, value in (("epsilon", epsilon), ("gamma", gamma), ("p1", p1), ("p2", p2)):

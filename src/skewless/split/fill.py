@@ -11,8 +11,12 @@ from skewless.core.kernel import lean_kernel
 from skewless.core.policy import Policy
 from skewless.split.least import least_add, least_loaded, new_least
 
-EVEN = 1.02
+EVEN = 1.015
 """Of the average: how much a worker is filled with. What is above 1 is free for keys that fit, and stay, whole."""
+LANES_EACH = 200
+"""Of each worker of a split key: a lane too many is another hundredth."""
+SMALL = 0.02
+"""Of a worker's fair load: keys of less stay at home, and need no entry in the policy."""
 
 
 def fill(seen: Counts, workers: int, last: Policy, version: int) -> Policy:
@@ -21,8 +25,11 @@ def fill(seen: Counts, workers: int, last: Policy, version: int) -> Policy:
     Keys come largest first. Each goes as a whole to where the last policy had it, or to its home, if there is room for
     all of it; else to the emptiest worker; and if it does not fit there either, it takes the room of its workers in the
     last policy, and then that of the emptiest, one after the other. The rows of keys that were not told apart fill
-    their homes beforehand.
+    their homes beforehand, and so do small keys, unless that is too much for a home.
     """
+    heavy, fair = seen.heavier_than(SMALL * seen.total / workers, workers), seen.total / workers
+    if heavy.tail_loads(workers).max() <= max(EVEN * fair, seen.tail_loads(workers).max()):
+        seen = heavy
     order = np.lexsort((seen.keys, -seen.counts))
     keys, counts = seen.keys[order], seen.whole[order]
     loads = seen.tail_loads(workers)
@@ -31,7 +38,9 @@ def fill(seen: Counts, workers: int, last: Policy, version: int) -> Policy:
     size = len(keys) + workers
     which, where, rows = np.zeros(size, np.int64), np.zeros(size, np.int32), np.zeros(size, np.int64)
     found = _fill(counts, offsets, lanes, room, new_least(-room), which, where, rows)
-    return Policy.from_assignments(workers, keys[which[:found]], where[:found], rows[:found], version=version)
+    return Policy.from_assignments(
+        workers, keys[which[:found]], where[:found], rows[:found], version=version, lanes_each=LANES_EACH
+    )
 
 
 def _level(loads: Int64Array, rows: int, even: float) -> int:
