@@ -31,7 +31,7 @@ from pyspark.sql import functions as F
 import skewless as sk
 from skewless.core.arrays import Int64Array
 
-ROWS, WORKERS, REPEATS, FILES, BATCHES = 16_000_000, 16, 6, 8, 16
+ROWS, WORKERS, REPEATS, FILES, BATCHES, TASKS = 16_000_000, 16, 6, 8, 16, 4
 SKEWED = "bigint(pow(rand(1), -2))"  # a power law: the hottest key has 29 % of the rows
 
 
@@ -42,7 +42,8 @@ def main() -> None:
         sys.exit("there is no docs/results here; run this from the top of the repository, as `make bench-route` does")
     spark = sk.session(memory="4g")
     folder = tempfile.mkdtemp(prefix="skewless-bench-")
-    lines = ["# Routing inside Spark", "", "Made by `make bench-route`.", ""]
+    cores = spark.sparkContext.defaultParallelism
+    lines = ["# Routing inside Spark", "", f"Made by `make bench-route`, on {cores} cores.", ""]
     try:
         for part in (batch, windows, restless, stream):
             lines += [*part(spark, folder), ""]
@@ -119,15 +120,15 @@ def restless(spark: SparkSession, folder: str) -> list[str]:
     rows = 200_000
     for i in range(10):
         key = F.concat_ws("-", F.expr(SKEWED), F.lit(i))
-        spark.range(0, rows, 1, 2).select(key.alias("key")).coalesce(1).write.mode("append").parquet(
-            f"{folder}/restless"
-        )
+        spark.range(0, rows, 1, TASKS).select(key.alias("key")).write.mode("append").parquet(f"{folder}/restless")
         time.sleep(0.01)  # files are read in the order of their times
-    source = spark.readStream.schema("key string").option("maxFilesPerTrigger", 1).parquet(f"{folder}/restless")
+    spark.conf.set("spark.sql.files.openCostInBytes", "512m")  # a file is a task
+    source = spark.readStream.schema("key string").option("maxFilesPerTrigger", TASKS).parquet(f"{folder}/restless")
     lines = [
         "## Hot keys that change in every micro-batch",
         "",
-        f"10 micro-batches of {rows:,} rows, {WORKERS} workers: max/avg of each.",
+        f"10 micro-batches of {rows:,} rows in {TASKS} tasks, {WORKERS} workers: max/avg of each. No key comes again,",
+        "so that what dalton learned is of no use, and it hashes.",
         "",
         "| | " + " | ".join(map(str, range(10))) + " |",
         "|---|" + "---|" * 10,

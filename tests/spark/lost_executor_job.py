@@ -2,8 +2,8 @@
 
 Two executors route rows that come from a shuffle, so that a task that runs again finds them in another order. One task
 behind the routing waits until the others are done, and kills its executor: what that one had routed is lost, and is
-routed again. `lost_executor_job.py FOLDER CHECKSUMS` writes what arrived to FOLDER, of a stream by `bounded` and of a
-batch by `dalton`.
+routed again. `lost_executor_job.py FOLDER CHECKSUMS` writes what arrived to FOLDER: rows of a stream by `bounded` and
+of a batch by `dalton`, and sums over rows that `bounded` packs for an aggregate.
 """
 
 from __future__ import annotations
@@ -30,9 +30,15 @@ SKEWED = "bigint(pow(1 - rand(7), -2)) % 1000 as page", "id"
 
 def kill_once(done: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The rows as they are; the task of the last partition kills its executor if nobody did."""
+    rows = list(batches)
+    kill_here_once(done)
+    yield from rows
+
+
+def kill_here_once(done: str) -> None:
+    """Kill the executor of the last partition, when the others are done; if nobody did."""
     context = TaskContext.get()
     assert context is not None
-    rows = list(batches)
     killed, here = Path(done, "killed"), Path(done, str(context.partitionId()))
     here.touch()
     if context.partitionId() == LAST and not killed.exists():
@@ -43,7 +49,28 @@ def kill_once(done: str, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.Recor
         daemon = Path("/proc", str(os.getppid()), "stat").read_text()
         os.kill(int(daemon.rsplit(")", 1)[1].split()[1]), signal.SIGKILL)
         time.sleep(600)
-    yield from rows
+
+
+class Total(sk.Aggregate):
+    """Adds up a column, and kills an executor."""
+
+    def __init__(self, done: str, column: str) -> None:
+        super().__init__(column)
+        self.done = done
+
+    def partial(self, table: pa.Table) -> pa.Table:
+        """Sums of rows."""
+        if table.num_rows:
+            kill_here_once(self.done)
+        return self.merge(table.rename_columns(["group", "total"]))
+
+    def merge(self, table: pa.Table) -> pa.Table:
+        """Sums of sums."""
+        return table.group_by("group").aggregate([("total", "sum")]).rename_columns(["group", "total"])
+
+    def finish(self, table: pa.Table) -> pa.Table:
+        """The sum."""
+        return table
 
 
 def arriving(df: DataFrame, split: str, done: Path) -> DataFrame:
@@ -56,6 +83,7 @@ def arriving(df: DataFrame, split: str, done: Path) -> DataFrame:
 def main() -> None:
     """Run both queries."""
     folder, checks = Path(sys.argv[1]), sys.argv[2]
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = sk.configure(SparkSession.Builder().master("local-cluster[2,1,1024]")).config("spark.ui.enabled", "false")
     settings = {
         CHECKSUM: checks,
@@ -73,6 +101,9 @@ def main() -> None:
     spark.range(0, ROWS, 1, TASKS).selectExpr(*SKEWED).write.parquet(str(folder / "in"))
     rows = spark.read.parquet(str(folder / "in"))
     arriving(rows, "dalton", folder / "dalton-done").write.parquet(str(folder / "dalton"))
+    (folder / "agg-done").mkdir()
+    keyed = sk.keyed(rows.repartition(TASKS), "page", workers=TASKS, split="bounded")
+    keyed.agg(total=Total(str(folder / "agg-done"), "id")).write.parquet(str(folder / "agg"))
     stream = spark.readStream.schema(rows.schema).parquet(str(folder / "in"))
     writer = arriving(stream, "bounded", folder / "bounded-done").writeStream.format("parquet")
     query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +23,18 @@ from skewless.split import Splitter
 from support.streams import start, stream_of
 
 ROWS, WORKERS = 8_000, 8
+
+
+@pytest.fixture(autouse=True)
+def compiled(spark: SparkSession) -> Iterator[None]:
+    """Expressions are compiled here, as they are for users, and interpreted in the other tests, which is faster."""
+    settings = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+    before = {name: spark.conf.get(name) for name in settings}
+    for name, value in settings.items():
+        spark.conf.set(name, value)
+    yield
+    for name, usual in before.items():
+        spark.conf.set(name, usual or "")
 
 
 def clicks(batches: int) -> list[pa.Table]:
@@ -75,6 +88,21 @@ def test_every_micro_batch_is_even_though_hot_keys_change_in_each(spark: SparkSe
     assert "bounded over 8 workers" in watching.explain()
     by_hash = homes_of(spark, clicks(1)[0])
     assert balance(by_hash) > 1.5
+
+
+@pytest.mark.parametrize("split", ["bounded", "prompt"])
+def test_tasks_that_do_not_talk_are_even_together(spark: SparkSession, tmp_path: Path, split: str) -> None:
+    loads: list[np.ndarray] = []
+
+    def each(df: DataFrame, batch: int, watching: Watch) -> None:
+        loads.append(per_partition(df))
+
+    stream = stream_of(spark, tmp_path / "in", clicks(2)).repartition(6, "value")
+    start(
+        sk.keyed(stream, "page", workers=WORKERS, split=split).repartition(), tmp_path / "to", each
+    ).awaitTermination()
+    assert [int(batch.sum()) for batch in loads] == [ROWS] * 2
+    assert max(map(balance, loads)) <= 1.1
 
 
 def test_prompt_plans_every_micro_batch_when_the_input_of_its_tasks_ends(spark: SparkSession, tmp_path: Path) -> None:

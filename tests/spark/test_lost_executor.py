@@ -24,3 +24,5 @@ def test_no_row_is_lost_or_doubled_with_an_executor(tmp_path: Path) -> None:
     for split in ("dalton", "bounded"):
         assert (tmp_path / f"{split}-done" / "killed").exists()
         assert sorted(pq.read_table(tmp_path / split)["id"].to_pylist()) == wanted, split
+    assert (tmp_path / "agg-done" / "killed").exists()
+    assert sum(pq.read_table(tmp_path / "agg")["total"].to_pylist()) == sum(wanted)

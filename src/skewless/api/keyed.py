@@ -23,6 +23,7 @@ from skewless.api.checks import (
     check_workers,
     new_identity,
 )
+from skewless.api.choice import MOVELESS, aggregating, moving, packs, why_placed
 from skewless.api.windowed import KeyedWindows, windowing, with_watermark
 from skewless.control.loop import Chosen, LoadLoop
 from skewless.control.placements import OnePlacement, Placements
@@ -44,9 +45,6 @@ from skewless.split import Prompt, Splitter
 
 SPLITS = ("auto", "local", "spark", *splitters.NAMES)
 PLACES = ("auto", "hash", *(name for name in placers.NAMES if name != "uniform"))  # "hash" is its name here
-_MOVELESS = ("local", "spark")
-_COST_OF_ROWS = "costs about a microsecond a row; split='dalton' costs less and is two micro-batches behind"
-_COST_OF_PACKED_ROWS = "costs no more than moving rows by hash; split='local' moves none"
 
 
 def keyed(
@@ -92,7 +90,7 @@ def keyed(
     if not isinstance(place, Placer) and place not in PLACES:
         hint = "; to split hot keys give split=" if place in SPLITS or isinstance(place, Splitter) else ""
         raise SkewlessError(f"no place {place!r}; there are {', '.join(PLACES)}{hint}")
-    if split in _MOVELESS and workers is not None:
+    if split in MOVELESS and workers is not None:
         raise SkewlessError(f"split is {split!r}, which moves no rows, so workers={workers} has no use; leave it out")
     if isinstance(split, Splitter) and split.was_given("workers"):
         if workers not in (None, split.workers):
@@ -132,9 +130,10 @@ class KeyedStream:
         ----------
         folder
             A folder for the routing policy of a stream, which the driver can write and all executors can read; the
-            setting `spark.skewless.folder` if not given, or on one machine a private folder.
+            setting `spark.skewless.folder` if not given, or on one machine a private folder. Where rows are routed in
+            their tasks there is no policy, and it is not used.
         """
-        if self.split in _MOVELESS:
+        if self.split in MOVELESS:
             raise SkewlessError(f"split {self.split!r} moves no rows; to repartition choose 'auto' or a splitter")
         if self.place != "auto":
             return self._repartition_whole_keys()
@@ -144,7 +143,7 @@ class KeyedStream:
             in_task = splitter.batches_in_task
             routed = with_routed_worker(rows, splitter) if in_task else planned(rows, splitter)[0]
             return exchange(routed.drop(KEY), self.workers)
-        chosen = self._routing(splitter, "it keeps every micro-batch even with few fragments", _COST_OF_ROWS)
+        chosen = moving(splitter, self.split, streaming=True)
         if splitter.in_task:
             register(self.df.sparkSession, stream, LoadLoop(self.name, self.workers, chosen))
             routed = with_routed_worker(rows, splitter)
@@ -245,7 +244,7 @@ class KeyedStream:
         if self.place == "hash":
             rule = replace(rule, alpha=float("inf"))
         retain = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain", "100") or 100)
-        chosen = Chosen(placer.name, self._why_placed())
+        chosen = Chosen(placer.name, why_placed(self.place))
         asked = placer.watched(partitions)
         told = watched(partitions, asked)
         loop = Placing(self.name, placer, placements, self.workers, partitions, rule, retain, chosen, told)
@@ -257,12 +256,16 @@ class KeyedStream:
         if aggregates:
             return self.explained(self._unwindowed(aggregates))
         asked = [f"{word}={_named(given)!r}" for word, given in (("split", self.split), ("place", self.place))]
-        return f"{self.name}: {' and '.join(asked)}, over {self.workers} workers where rows move."
+        words = f"{self.name}: {' and '.join(asked)}, over {self.workers} workers where rows move."
+        if self.split in MOVELESS or self.place != "auto":
+            return words
+        moved = moving(self._splitter(), self.split, streaming=self.df.isStreaming)
+        return f"{words} Bare rows go by {moved.strategy}, {moved.why}."
 
     def explained(self, aggregation: Aggregation) -> str:
         """In words, what would run for an aggregation, and why."""
-        chosen = self._choose(aggregation, natives(aggregation.df, aggregation.measures) is not None)
-        return chosen.words(self.name, None if chosen.strategy in _MOVELESS else self.workers)
+        chosen = self._chosen(aggregation, native=natives(aggregation.df, aggregation.measures) is not None)
+        return chosen.words(self.name, None if chosen.strategy in MOVELESS else self.workers)
 
     def aggregate(
         self, aggregation: Aggregation, folder: str | None, window: Callable[[], Column] | None = None
@@ -274,9 +277,9 @@ class KeyedStream:
                 "called so; give the aggregate another name"
             )
         measured = natives(aggregation.df, aggregation.measures)
-        chosen, stream = self._choose(aggregation, measured is not None), new_identity()
+        chosen, stream = self._chosen(aggregation, native=measured is not None), new_identity()
         df = aggregation.df
-        if df.isStreaming and chosen.strategy in _MOVELESS:
+        if df.isStreaming and chosen.strategy in MOVELESS:
             register(df.sparkSession, stream, LoadLoop(self.name, None, chosen))
         if chosen.strategy == "spark":
             assert measured is not None  # or it was not chosen
@@ -288,8 +291,7 @@ class KeyedStream:
         if chosen.strategy == "local":
             return aggregation.run(rows, stream)
         splitter = self._splitter()
-        # Prompt plans a batch as a whole, and then knows which of its keys are split.
-        if splitter.in_task and (df.isStreaming or not isinstance(splitter, Prompt)):
+        if packs(splitter, streaming=df.isStreaming):
             if df.isStreaming:
                 register(df.sparkSession, stream, LoadLoop(self.name, self.workers, chosen))
             return aggregation.run(packed(rows, splitter), stream, unpack=True)
@@ -352,6 +354,12 @@ class KeyedStream:
             )
         return Processing(df, self.keys, processor, fields, given, order, time)
 
+    def _chosen(self, aggregation: Aggregation, *, native: bool) -> Chosen:
+        self.refuse_words("place", call="agg(...)", why="may split keys, as aggregates merge")
+        streaming, tumbling = self.df.isStreaming, aggregation.windows is None or aggregation.windows.tumbling
+        heavy = [name for name, measure in aggregation.measures.items() if measure.heavy]
+        return aggregating(self._splitter, self.split, heavy, native=native, tumbling=tumbling, streaming=streaming)
+
     def _splitter(self) -> Splitter:
         """A splitter that nobody else has."""
         if isinstance(self.split, Splitter):
@@ -367,40 +375,6 @@ class KeyedStream:
         if asked not in (None, self.place.slots):
             raise SkewlessError(f"the placer has {self.place.slots} slots, but slots is {asked}; give it once")
         return self.place.again()
-
-    def _why_placed(self) -> str:
-        if self.place == "hash":
-            return "as asked, once and for ever"
-        asked = "because state that does not merge must be on one worker" if self.place == "auto" else "as asked"
-        return f"{asked}, moving slots of keys between workers"
-
-    def _choose(self, aggregation: Aggregation, native: bool) -> Chosen:
-        self.refuse_words("place", call="agg(...)", why="may split keys, as aggregates merge")
-        if self.split == "spark":
-            if not native:
-                raise SkewlessError("Spark has no operator of its own for one of these aggregates; use split='auto'")
-            return Chosen("spark", "as asked, by its own operators")
-        if self.split == "local":
-            return Chosen("local", "as asked, combining rows where they lie")
-        if self.split != "auto":
-            return self._routing(self._splitter(), "")
-        if native and (aggregation.windows is None or aggregation.windows.tumbling):
-            why = "because its own operators are best for these aggregates where windows do not overlap"
-            return Chosen("spark", why)
-        heavy = [name for name, measure in aggregation.measures.items() if measure.heavy]
-        if heavy:
-            return self._routing(self._splitter(), f"{', '.join(heavy)} costs more for a row than moving it")
-        return Chosen(
-            "local", "because these aggregates cost less than moving a row, so rows are combined where they lie"
-        )
-
-    def _routing(self, splitter: Splitter, why: str, cost: str = _COST_OF_PACKED_ROWS) -> Chosen:
-        if splitter.in_task:
-            how = f"in the task that has the row, which {cost}"
-        else:
-            how = "learning from each micro-batch" if self.df.isStreaming else "from one pass over the data"
-        reason = f"because {why}" if self.split == "auto" else "as asked"
-        return Chosen(splitter.name, f"{reason}, {how}")
 
 
 def _named(given: str | Splitter | Placer) -> str:

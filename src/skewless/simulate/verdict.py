@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+import numpy as np
+
 from skewless.core.errors import SkewlessError
 from skewless.simulate.replay import Replay
 
@@ -24,8 +26,8 @@ def choose(replays: Mapping[str, Replay], tolerance: float = TOLERANCE) -> Verdi
     """The splitter that suits a stream.
 
     It is hashing if its worst window is within 1.1 of fair. Otherwise, among the splitters whose worst window is
-    within `tolerance` of the best one's, it is the one with the fewest fragments per key (to two decimals), then the
-    fastest.
+    within `tolerance` of the best one's, it is the one with the fewest fragments per key (to two decimals), then with
+    the fewest workers for a hot key (to one), then the fastest.
 
     Parameters
     ----------
@@ -65,11 +67,15 @@ def choose(replays: Mapping[str, Replay], tolerance: float = TOLERANCE) -> Verdi
     if len(good) == 1:
         return Verdict(best, f"its worst window is the best ({worst[best]:.2f}), and no other comes near")
     fewest = min(replays[name].mean_fragments for name in good)
-    least_split = [name for name in good if replays[name].mean_fragments == fewest]
+    few = [name for name in good if replays[name].mean_fragments == fewest]
+    hot = {name: round(float(np.nan_to_num(replays[name].mean_hot_fragments, nan=1.0)), 1) for name in few}
+    least_split = [name for name in few if hot[name] == min(hot.values())]
     why = (
         f"of the {len(good)} whose worst window is within {100 * tolerance:.0f} % of the best "
         f"({worst[best]:.2f}, {best}), it has the fewest fragments per key ({fewest:.2f})"
     )
+    if len(few) > len(least_split):
+        why += f", and of the {len(few)} that have so few, hot keys are on the fewest workers ({min(hot.values()):.1f})"
     if len(least_split) > 1:
-        why += f" and is the fastest of the {len(least_split)} that have so few"
+        why += f" and is the fastest of the {len(least_split)} that are equal in that"
     return Verdict(max(least_split, key=lambda name: replays[name].tuples_per_second), why)

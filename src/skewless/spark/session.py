@@ -80,7 +80,7 @@ def prepare_routing(spark: SparkSession) -> None:
     """Warn once of a session in which a lost executor could change rows that tasks have routed."""
     newer = tuple(map(int, spark.version.split(".")[:2])) >= (4, 3)
     for name in (CHECKSUM, RETRY):
-        if spark.conf.get(name, "true" if newer else "false") != "true":
+        if (spark.conf.get(name, "true" if newer else "false") or "").lower() != "true":
             _warn(f"{name} is off: rows may be lost or doubled if an executor is lost while they are routed; set it")
 
 

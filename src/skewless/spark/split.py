@@ -21,7 +21,7 @@ from skewless.spark.listen import register
 from skewless.spark.observe import all_counts, top_counts, with_keys_observed
 from skewless.spark.route import with_planned_worker, with_worker
 from skewless.spark.session import prepare_routing
-from skewless.split import Prompt, Shuffle, Splitter
+from skewless.split import Hash, Prompt, Shuffle, Splitter
 
 FOLDER = "spark.skewless.folder"
 FIELDS = "version long, keys array<struct<key: long, lanes: array<int>>>"
@@ -46,7 +46,8 @@ def learning(
         What runs, and why.
     """
     spark = rows.sparkSession
-    prepare_routing(spark)
+    if not isinstance(splitter, Hash):
+        prepare_routing(spark)
     file = PolicyFile(uri_of(folder or session_folder(spark)), stream)
     register(spark, stream, Routing(name, splitter, file, chosen))
     policy = policy_in(spark, file)
@@ -56,7 +57,8 @@ def learning(
 
 def planned(rows: DataFrame, splitter: Splitter) -> tuple[DataFrame, Policy]:
     """Rows of a batch that have their `KEY`, counted once, with the worker of the policy for just these counts."""
-    prepare_routing(rows.sparkSession)
+    if not isinstance(splitter, Hash):
+        prepare_routing(rows.sparkSession)
     # Prompt plans the blocks of a batch from all of its keys.
     count = all_counts if isinstance(splitter, Prompt) else top_counts
     seen = count(rows, splitter.workers)

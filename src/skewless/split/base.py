@@ -34,6 +34,8 @@ class Splitter(Prototype, ABC):
     """Whether on Spark each task of a stream has a splitter of its own, instead of going by a policy."""
     batches_in_task: bool = False
     """Whether batches are routed in the task too, where a plan from their counts would do."""
+    plans_batches: ClassVar[bool] = False
+    """Whether a batch that is aggregated goes by a plan of the whole."""
 
     def __init__(self, workers: int = 1) -> None:
         if not isinstance(workers, (int, np.integer)) or not 1 <= workers <= MOST_WORKERS:

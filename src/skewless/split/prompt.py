@@ -51,6 +51,7 @@ class Prompt(Splitter):
 
     name: ClassVar[str] = "prompt"
     in_task = True
+    plans_batches = True
 
     def __init__(self, workers: int = 1, *, slide: int = 100_000, buffer: str = "sort") -> None:
         super().__init__(workers)
