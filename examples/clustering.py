@@ -63,9 +63,9 @@ def edit_distances(names: npt.NDArray[np.str_], lengths: Labels) -> Labels:
     n, longest = len(names), int(lengths.max())
     letters = names.view(np.uint32).reshape(n, -1)
     found = np.tile(lengths, (n, 1))  # from an empty name
-    above = [np.full((n, n), j) for j in range(longest + 1)]
+    above = [np.full((n, n), j, np.int16) for j in range(longest + 1)]
     for i in range(1, longest + 1):
-        row = [np.full((n, n), i)]
+        row = [np.full((n, n), i, np.int16)]
         for j in range(1, longest + 1):
             replaced = above[j - 1] + (letters[:, None, i - 1] != letters[None, :, j - 1])
             row.append(np.minimum(np.minimum(above[j], row[j - 1]) + 1, replaced))
