@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import importlib.util
 import math
-import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -14,30 +12,14 @@ from typing import Any
 
 import numpy as np
 import pytest
-from pyspark import cloudpickle
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 import skewless as sk
+from skewless.workload import Names
+from support.scripts import EXAMPLES, load
 
-EXAMPLES = Path(__file__).parents[2] / "examples"
 SHARED = "micro_batches"
-
-
-@pytest.fixture(autouse=True)
-def beside_the_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A script imports what it shares with others from its own folder."""
-    monkeypatch.syspath_prepend(EXAMPLES)
-
-
-def load(name: str) -> ModuleType:
-    spec = importlib.util.spec_from_file_location(f"example_{name}", EXAMPLES / f"{name}.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[module.__name__] = module
-    spec.loader.exec_module(module)
-    cloudpickle.register_pickle_by_value(module)  # type: ignore[no-untyped-call]  # workers cannot import it
-    return module
 
 
 def stream_of(spark: SparkSession, example: ModuleType, schema: str, folder: Path, batches: Sequence[Any]) -> DataFrame:
@@ -49,6 +31,13 @@ def stream_of(spark: SparkSession, example: ModuleType, schema: str, folder: Pat
 
 def result_of(spark: SparkSession, result: DataFrame, folder: Path, batches: int) -> list[tuple[Any, ...]]:
     """All rows that a query gives, sorted."""
+    query = run(result, folder)
+    assert sum(progress["numInputRows"] > 0 for progress in query.recentProgress) == batches
+    return rows_in(spark, folder)
+
+
+def run(result: DataFrame, folder: Path) -> StreamingQuery:
+    """A query that has taken all there is."""
     query = (
         result.writeStream.format("parquet")
         .option("checkpointLocation", str(folder / "checkpoint"))
@@ -56,7 +45,11 @@ def result_of(spark: SparkSession, result: DataFrame, folder: Path, batches: int
         .start(str(folder / "out"))
     )
     query.awaitTermination()
-    assert sum(progress["numInputRows"] > 0 for progress in query.recentProgress) == batches
+    return query
+
+
+def rows_in(spark: SparkSession, folder: Path) -> list[tuple[Any, ...]]:
+    """What such a query wrote, sorted."""
     rows = spark.read.parquet(str(folder / "out")).toArrow().to_pylist()
     return sorted((tuple(row.values()) for row in rows), key=by_window)
 
@@ -211,6 +204,83 @@ def test_views_are_those_of_every_closed_window(spark: SparkSession, tmp_path: P
     assert found == sorted(expected, key=by_window)
 
 
+@pytest.mark.parametrize("split", ["bounded", "auto"])
+def test_words_are_counted_in_every_closed_window(spark: SparkSession, tmp_path: Path, split: str) -> None:
+    example = load("word_count")
+    batches = example.make_tweets(batches=3, rows=40, words=30)
+    rows = [row for batch in batches for row in batch]
+    size, slide, watermark = timedelta(seconds=60), timedelta(seconds=1), timedelta(seconds=5)
+    words: dict[datetime, Counter[str]] = defaultdict(Counter)
+    for text, ts in rows:
+        for start in windows_of(ts, example.START, size, slide):
+            words[start].update(text.split())
+    expected = [
+        ({"start": start, "end": start + size}, word, n)
+        for start, counter in words.items()
+        if closed(rows, watermark, size, start)
+        for word, n in counter.items()
+    ]
+    assert len({row[0]["start"] for row in expected}) > 60
+    assert max(n for _window, _word, n in expected) > 60
+    counts = example.counts(stream_of(spark, example, example.TWEETS, tmp_path / "in", batches), split)
+    assert result_of(spark, counts, tmp_path, 3) == sorted(expected, key=by_window)
+
+
+def people_in_windows(example: ModuleType, batches: Any, persons: dict[int, Any]) -> list[tuple[Any, ...]]:
+    """For each window and county, the records of each person there."""
+    size, slide = timedelta(seconds=60), timedelta(seconds=20)
+    people: dict[Any, dict[Any, list[Any]]] = defaultdict(lambda: defaultdict(list))
+    for county, ts, voter, name in sorted(
+        (row for batch in batches for row in batch), key=lambda row: (row[3], row[2])
+    ):
+        for start in windows_of(ts, example.START, size, slide):
+            people[start, county][persons[voter]].append({"name": name, "voter": voter})
+    expected = []
+    for start, county in sorted(people):
+        clusters = sorted(people[start, county].values(), key=lambda some: (some[0]["name"], some[0]["voter"]))
+        expected.append(({"start": start, "end": start + size}, county, clusters))
+    return expected
+
+
+# Names so far apart that every vote between two people is against, and every vote between records of one is for.
+APART = Names(people=4, typos=2, seed=4)
+
+
+def test_a_hot_county_is_split_and_its_people_are_found(spark: SparkSession, tmp_path: Path) -> None:
+    example = load("clustering")
+    batches, persons = example.make_voters(batches=4, rows=60, counties=5, names=APART)
+    voters = stream_of(spark, example, example.VOTERS, tmp_path / "in", batches)
+    query = run(example.people(voters), tmp_path)
+    watching = sk.watch(query)
+    assert watching.wait(len(batches))
+    hot = sum(county == "county 0" for county, *_others in batches[-1])
+    assert max(watching.loads.values()) < hot  # a worker with all of the county would have at least as many rows
+    rows = [row for batch in batches for row in batch]
+    expected = [
+        row
+        for row in people_in_windows(example, batches, persons)
+        if closed(rows, timedelta(seconds=10), timedelta(seconds=60), row[0]["start"])
+    ]
+    assert len(expected) >= 15
+    assert rows_in(spark, tmp_path) == expected
+
+
+@pytest.mark.parametrize("split", ["shuffle", "hash", "local"])
+def test_people_far_apart_are_found_whatever_the_split(spark: SparkSession, tmp_path: Path, split: str) -> None:
+    example = load("clustering")
+    batches, persons = example.make_voters(batches=4, rows=60, counties=5, names=APART)
+    for county in {row[0] for batch in batches for row in batch}:
+        voters = [(persons[voter], name) for batch in batches for at, _ts, voter, name in batch if at == county]
+        votes = example.all_votes([name for _person, name in voters])
+        for i, (person, _name) in enumerate(voters):
+            assert all((votes[i, j] > 0) == (person == voters[j][0]) for j in range(len(voters)) if j != i)
+    example.write(str(tmp_path / "in"), example.VOTERS, batches)
+    voters = spark.read.parquet(str(tmp_path / "in"))
+    found = example.people(voters, split, None if split == "local" else 3).toArrow().to_pylist()
+    found = sorted((tuple(row.values()) for row in found), key=lambda row: (row[0]["start"], row[1]))
+    assert found == people_in_windows(example, batches, persons)
+
+
 def test_break_ins_are_successes_after_failures_in_a_window(spark: SparkSession, tmp_path: Path) -> None:
     example = load("break_ins")
     batches = example.make_logins(batches=3, rows=300)
@@ -251,18 +321,20 @@ def test_entries_are_booked_once_and_in_order(spark: SparkSession, tmp_path: Pat
     assert "none late" in cost
 
 
-@pytest.mark.parametrize(
-    ("name", "words"),
-    [
-        ("page_views", "bounded over 4 workers"),
-        ("break_ins", "windows have a break-in"),
-        ("ledger", "entries booked with max_disorder=5"),
-        ("sessionise", "sessions, of which"),
-        ("deduplicate", "passed; most often"),
-        ("anomalies", "these are not as expected"),
-        ("auctions", "next is placement 1"),
-    ],
-)
+PRINTED = [
+    ("page_views", "bounded over 4 workers"),
+    ("word_count", ", 0 of them by one split only"),
+    ("clustering", "are all records of one person"),
+    ("break_ins", "windows have a break-in"),
+    ("ledger", "entries booked with max_disorder=5"),
+    ("sessionise", "sessions, of which"),
+    ("deduplicate", "passed; most often"),
+    ("anomalies", "these are not as expected"),
+    ("auctions", "next is placement 1"),
+]
+
+
+@pytest.mark.parametrize(("name", "words"), PRINTED)
 def test_the_script_prints_its_result(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, words: str
 ) -> None:
@@ -275,7 +347,7 @@ def test_the_script_prints_its_result(
 
 def test_every_script_is_tested() -> None:
     names = {path.stem for path in EXAMPLES.glob("*.py")} - {SHARED}
-    assert names == {"page_views", "break_ins", "ledger", "sessionise", "deduplicate", "anomalies", "auctions"}
+    assert names == {name for name, _words in PRINTED}
 
 
 def test_every_script_is_listed() -> None:
