@@ -1,0 +1,8 @@
+"""Elasticity: as many workers as the load needs, decided anew after every micro-batch."""
+
+from skewless.elastic.observation import Observation
+from skewless.elastic.parallelism import Parallelism
+from skewless.elastic.scaler import Decision, Scaler
+from skewless.elastic.zones import Zones
+
+__all__ = ["Decision", "Observation", "Parallelism", "Scaler", "Zones"]
