@@ -30,6 +30,9 @@ from pyspark.sql import functions as F
 
 import skewless as sk
 from skewless.core.arrays import Int64Array
+from skewless.spark.aggregate import Aggregation
+from skewless.spark.route import exchange
+from skewless.spark.split import planned
 
 ROWS, WORKERS, REPEATS, FILES, BATCHES, TASKS = 16_000_000, 16, 6, 8, 16, 4
 SKEWED = "bigint(pow(rand(1), -2))"  # a power law: the hottest key has 29 % of the rows
@@ -45,7 +48,7 @@ def main() -> None:
     cores = spark.sparkContext.defaultParallelism
     lines = ["# Routing inside Spark", "", f"Made by `make bench-route`, on {cores} cores.", ""]
     try:
-        for part in (batch, windows, restless, stream):
+        for part in (batch, windows, forwarding, restless, stream):
             lines += [*part(spark, folder), ""]
     finally:
         shutil.rmtree(folder)
@@ -110,6 +113,34 @@ def windows(spark: SparkSession, folder: str) -> list[str]:
         "| | s | ratio |",
         "|---|---|---|",
         *[f"| {name} | {seconds:.2f} | {best[0] / seconds:.2f} |" for name, seconds in zip(ways, best, strict=True)],
+    ]
+    print("\n".join(lines))
+    return lines
+
+
+def forwarding(spark: SparkSession, folder: str) -> list[str]:
+    """An aggregate over many keys, of which only the split ones need a second exchange."""
+    key = F.when(F.rand(5) < 0.3, F.expr(SKEWED)).otherwise((F.rand(6) * 4_000_000).cast("long"))
+    source = spark.range(0, ROWS // 2, 1, FILES).select(key.alias("key"), F.rand(3).alias("v"))
+    rows = _written(source, f"{folder}/many")
+    aggregation = Aggregation(rows, ("key",), {"n": sk.count(), "s": sk.sum("v")})
+
+    def counted(*, forward: bool) -> DataFrame:
+        routed, policy = planned(aggregation.rows(), sk.split.Dalton(WORKERS))
+        several = policy.split.tolist() if forward else None
+        return aggregation.run(exchange(routed, WORKERS), "", several=several)
+
+    best = _best({"all": lambda: counted(forward=False), "split": lambda: counted(forward=True)})
+    lines = [
+        "## Forwarding",
+        "",
+        f"Count and sum of each key, {ROWS // 2_000_000} M rows of about 3.5 M keys, {WORKERS} workers, by a plan of `dalton`,",
+        f"counting included; best of {REPEATS - 1} runs in turn. Keys that are on one worker are finished there.",
+        "",
+        "| the second exchange is for | s | ratio |",
+        "|---|---|---|",
+        f"| all keys | {best[0]:.2f} | 1 |",
+        f"| keys that are split | {best[1]:.2f} | {best[0] / best[1]:.2f} |",
     ]
     print("\n".join(lines))
     return lines

@@ -41,7 +41,7 @@ from skewless.spark.route import KEY, WORKER, column, delay_of, exchange, owner_
 from skewless.spark.session import prepare
 from skewless.spark.split import learning, planned
 from skewless.spark.staging import shuffle_partitions
-from skewless.split import Prompt, Splitter
+from skewless.split import Prompt, Shuffle, Splitter
 
 SPLITS = ("auto", "local", "spark", *splitters.NAMES)
 PLACES = ("auto", "hash", *(name for name in placers.NAMES if name != "uniform"))  # "hash" is its name here
@@ -299,8 +299,10 @@ class KeyedStream:
             routed = learning(rows, splitter, stream, self.name, folder, chosen)
             return aggregation.run(exchange(routed, self.workers), stream)
         routed, policy = planned(rows, splitter)
+        # A shuffled tail is everywhere.
+        several = None if isinstance(splitter, Shuffle) else policy.split.tolist()
         apart = tuple(policy.split.tolist()) if isinstance(splitter, Prompt) else None
-        return aggregation.run(exchange(routed, self.workers), stream, apart)
+        return aggregation.run(exchange(routed, self.workers), stream, apart, several=several)
 
     def refuse_words(self, *words: str, call: str, why: str) -> None:
         """Refuse the words of other families."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -13,14 +13,18 @@ from pyspark.sql import types as T
 
 from skewless.aggregate import Measure
 from skewless.aggregate.measure import TIME
+from skewless.core.tables import glued
+from skewless.core.turn import Turn
 from skewless.core.windows import Windows
 from skewless.operators.panes.combine import Combine
+from skewless.operators.panes.forward import Forward
 from skewless.operators.panes.layout import Layout
 from skewless.operators.panes.partials import FIRST_KEY
 from skewless.operators.panes.worker import PanesWorker
 from skewless.operators.send import Unpacked
 from skewless.spark.result import Result
 from skewless.spark.route import KEY, column, delay_of
+from skewless.spark.stage import settle
 from skewless.spark.staging import sent, worked
 from skewless.spark.types import arrow_type, spark_type
 
@@ -59,7 +63,13 @@ class Aggregation:
         return self.df.select(*columns)
 
     def run(
-        self, rows: DataFrame, stream: str, apart: tuple[int, ...] | None = None, *, unpack: bool = False
+        self,
+        rows: DataFrame,
+        stream: str,
+        apart: tuple[int, ...] | None = None,
+        *,
+        unpack: bool = False,
+        several: Sequence[int] | None = None,
     ) -> DataFrame:
         """The result, for rows that are where they are to be combined.
 
@@ -73,13 +83,24 @@ class Aggregation:
             See `Combine`.
         unpack
             Whether the rows came packed.
+        several
+            The hashes of the keys whose rows may be in several tasks, if those of a batch are known. All other keys are
+            finished where their rows are, and only these travel on (Dalton's forwarding).
         """
         layout, result = self.layout(), self._result()
+        if several is not None:
+            # As a part of the task's own work, the filter stays behind the exchange, which both sides then share.
+            key = F.when(F.spark_partition_id() >= 0, F.col(KEY)).isin(list(several))
+            finished = rows.filter(~key).mapInArrow(Finish(Forward(layout, self._reads()), result), result.unpacked)
+            if not len(several):
+                return result.named(finished)
+            rows = rows.filter(key)
         combine = Combine(layout, self._reads(), apart)
         lines = sent(rows, Unpacked(combine) if unpack else combine, stream)
         timed = self.time is not None and delay_of(self.df, self.time) is not None
         mode = "update" if self.updating else "append"
-        return result.named(worked(lines, partial(PanesWorker, layout), result, timed=timed, mode=mode))
+        merged = worked(lines, partial(PanesWorker, layout), result, timed=timed, mode=mode)
+        return result.named(merged if several is None else merged.union(finished))
 
     def natively(self, measured: list[Column], *window: Column) -> DataFrame:
         """The result by Spark's own operators."""
@@ -111,3 +132,16 @@ class Aggregation:
         values = [T.StructField(name, spark_type(kernel.result), kernel.nullable) for name, kernel in pairs]
         when = None if self.time is None else fields[self.time].dataType
         return Result(tuple(fields[key] for key in self.keys), tuple(values), self.windows, when)
+
+
+@dataclass(frozen=True)
+class Finish:
+    """The result of rows that are all of their keys', for `mapInArrow`."""
+
+    forward: Forward
+    result: Result
+
+    def __call__(self, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        """Rows of the result."""
+        settle()
+        yield from self.result.batches(glued(self.forward.answers(glued(batches))), Turn(0))
