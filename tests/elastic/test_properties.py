@@ -21,6 +21,8 @@ COSTS = st.floats(0.001, 4)
 LOADS = st.builds(Load, st.just(1.0), st.just(1.0), COSTS, COSTS, fixed=st.floats(0, 0.8))
 """One row and one key, so that costs are the work of the stages."""
 TIMES = st.floats(0, 5)
+STAGE = st.floats(0.01, 0.3) | st.floats(0.3, 1.2)
+"""The time of a stage with the numbers at the start: from far too many tasks to somewhat too few."""
 
 
 @st.composite
@@ -81,7 +83,7 @@ def tasks(numbers: Parallelism) -> int:
 
 def at_rest(scaler: Scaler, load: Load, *, staged: bool = True) -> Parallelism:
     """The numbers once a constant load has been followed for long enough."""
-    return follow(scaler, [load] * (100 * (scaler.d + 1)), staged=staged)[-1].then
+    return follow(scaler, [load] * (250 * scaler.d), staged=staged)[-1].then
 
 
 @given(bounds(), STRIDES, D, st.lists(observations(), max_size=60))
@@ -143,6 +145,16 @@ def test_every_spike_is_recovered_from(case: Spike, stride: str, d: int, calm: i
     assert all(step.ratio <= ABOVE for step in steps[decisions * d + 1 :])
 
 
+@given(spikes(), st.floats(0.01, 1), st.floats(0.01, 1), STRIDES, D, st.booleans())
+def test_giving_up_tasks_makes_no_micro_batch_too_slow(
+    case: Spike, rows: float, keys: float, stride: str, d: int, staged: bool
+) -> None:
+    scaler = Scaler(Parallelism(1, 1), case.start, case.start, stride=stride, d=d)
+    fallen = replace(case.usual, rows=rows, keys=keys)
+    steps = follow(scaler, [case.usual] * d + [fallen] * (50 * d), staged=staged)
+    assert all(step.ratio <= ABOVE for step in steps)
+
+
 @given(spikes(), st.floats(1, 10), st.booleans(), D)
 def test_straight_recovers_from_w_alone_where_one_side_follows(case: Spike, times: float, keys: bool, d: int) -> None:
     """The side's own bound must allow it: that the other one can help is not told by W."""
@@ -154,13 +166,14 @@ def test_straight_recovers_from_w_alone_where_one_side_follows(case: Spike, time
     assert all(step.ratio <= ABOVE for step in steps[2 * d + 1 :])
 
 
-@given(bounds(), STRIDES, D, LOADS, st.floats(1, 5))
+@given(NUMBERS, STRIDES, st.integers(1, 2), st.tuples(STAGE, STAGE), st.floats(0, 0.4), st.floats(1, 1.5))
 def test_more_of_the_same_load_never_has_fewer_tasks_at_rest(
-    within: tuple[Parallelism, Parallelism, Parallelism], stride: str, d: int, load: Load, times: float
+    start: Parallelism, stride: str, d: int, stages: tuple[float, float], fixed: float, times: float
 ) -> None:
-    least, most, start = within
+    load = Load(1.0, 1.0, stages[0] * start.map, stages[1] * start.reduce, fixed)
     more = replace(load, row_cost=load.row_cost * times, key_cost=load.key_cost * times)
-    lower, higher = (at_rest(Scaler(least, most, start, stride=stride, d=d), each) for each in (load, more))
+    few, many = Parallelism(1, 1), Parallelism(120, 120)
+    lower, higher = (at_rest(Scaler(few, many, start, stride=stride, d=d), each) for each in (load, more))
     assert lower.map <= higher.map
     assert lower.reduce <= higher.reduce
 

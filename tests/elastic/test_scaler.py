@@ -175,7 +175,9 @@ def test_a_decision_may_be_reversed_after_the_grace_only() -> None:
 
 
 def test_a_task_that_is_needed_is_not_given_up() -> None:
-    assert trace(scaler(), [replace(USUAL, rows=900)] * 6)[-1] == (0.8, 2, 2)  # 0.9 + 0.35 or 0.45 + 0.7 without it
+    fallen = [replace(USUAL, rows=900)] * 6  # without a task W would be 0.9 + 0.35 or 0.45 + 0.7
+    assert trace(scaler(), fallen) == [(0.8, 2, 2)] * 6
+    assert trace(scaler(), [USUAL, *fallen]) == [(0.85, 2, 2)] + [(0.8, 2, 2)] * 6
 
 
 def test_tasks_that_nothing_needs_are_given_up_though_nothing_fell() -> None:
