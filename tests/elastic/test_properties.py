@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from itertools import pairwise
 from math import ceil
 
-from hypothesis import assume, given
+from hypothesis import HealthCheck, assume, given, settings
 from hypothesis import strategies as st
 
 from skewless.elastic import Observation, Parallelism, Scaler
@@ -21,6 +21,8 @@ COSTS = st.floats(0.001, 4)
 LOADS = st.builds(Load, st.just(1.0), st.just(1.0), COSTS, COSTS, fixed=st.floats(0, 0.8))
 """One row and one key, so that costs are the work of the stages."""
 TIMES = st.floats(0, 5)
+STAGE = st.floats(0.01, 0.3) | st.floats(0.3, 1.2)
+"""The time of a stage with the numbers at the start: from far too many tasks to somewhat too few."""
 
 
 @st.composite
@@ -79,9 +81,11 @@ def tasks(numbers: Parallelism) -> int:
     return numbers.map + numbers.reduce
 
 
-def at_rest(scaler: Scaler, load: Load, *, staged: bool = True) -> Parallelism:
-    """The numbers once a constant load has been followed for long enough."""
-    return follow(scaler, [load] * (100 * (scaler.d + 1)), staged=staged)[-1].then
+def at_rest(scaler: Scaler, load: Load, *, staged: bool = True) -> list[Parallelism]:
+    """The numbers that a constant load leads to, one after the other; it is at rest with the last ones."""
+    start = scaler.parallelism
+    steps = follow(scaler, [load] * (2 * tasks(scaler.bounds.most) * scaler.d), staged=staged)
+    return [start, *(steps[n].then for n in changes(steps))]
 
 
 @given(bounds(), STRIDES, D, st.lists(observations(), max_size=60))
@@ -143,6 +147,16 @@ def test_every_spike_is_recovered_from(case: Spike, stride: str, d: int, calm: i
     assert all(step.ratio <= ABOVE for step in steps[decisions * d + 1 :])
 
 
+@given(spikes(), st.floats(0.01, 1), st.floats(0.01, 1), STRIDES, D, st.booleans())
+def test_giving_up_tasks_makes_no_micro_batch_too_slow(
+    case: Spike, rows: float, keys: float, stride: str, d: int, staged: bool
+) -> None:
+    scaler = Scaler(Parallelism(1, 1), case.start, case.start, stride=stride, d=d)
+    fallen = replace(case.usual, rows=rows, keys=keys)
+    steps = follow(scaler, [case.usual] * d + [fallen] * (50 * d), staged=staged)
+    assert all(step.ratio <= ABOVE for step in steps)
+
+
 @given(spikes(), st.floats(1, 10), st.booleans(), D)
 def test_straight_recovers_from_w_alone_where_one_side_follows(case: Spike, times: float, keys: bool, d: int) -> None:
     """The side's own bound must allow it: that the other one can help is not told by W."""
@@ -154,15 +168,21 @@ def test_straight_recovers_from_w_alone_where_one_side_follows(case: Spike, time
     assert all(step.ratio <= ABOVE for step in steps[2 * d + 1 :])
 
 
-@given(bounds(), STRIDES, D, LOADS, st.floats(1, 5))
+@given(NUMBERS, STRIDES, st.integers(1, 2), st.tuples(STAGE, STAGE), st.floats(0, 0.4), st.floats(1, 1.5))
+@settings(suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow])
 def test_more_of_the_same_load_never_has_fewer_tasks_at_rest(
-    within: tuple[Parallelism, Parallelism, Parallelism], stride: str, d: int, load: Load, times: float
+    start: Parallelism, stride: str, d: int, stages: tuple[float, float], fixed: float, times: float
 ) -> None:
-    least, most, start = within
+    """Unless tasks of one side are given up after the other side grew: the zone between keeps those of a lower load."""
+    load = Load(1.0, 1.0, stages[0] * start.map, stages[1] * start.reduce, fixed)
     more = replace(load, row_cost=load.row_cost * times, key_cost=load.key_cost * times)
-    lower, higher = (at_rest(Scaler(least, most, start, stride=stride, d=d), each) for each in (load, more))
-    assert lower.map <= higher.map
-    assert lower.reduce <= higher.reduce
+    few, many = Parallelism(1, 1), Parallelism(60, 60)
+    lower, higher = (at_rest(Scaler(few, many, start, stride=stride, d=d), each) for each in (load, more))
+    for way in (lower, higher):
+        sizes = [tasks(numbers) for numbers in way]
+        assume(sizes in (sorted(sizes), sorted(sizes, reverse=True)))
+    assert lower[-1].map <= higher[-1].map
+    assert lower[-1].reduce <= higher[-1].reduce
 
 
 @given(STRIDES, st.booleans(), D, LOADS, st.floats(1, 5), st.floats(0, 0.5))
@@ -174,7 +194,7 @@ def test_more_work_or_fixed_cost_never_has_fewer_tasks_of_a_side_that_started_wi
         at_rest(Scaler(Parallelism(1, 2), Parallelism(24, 2), stride=stride, d=d), each, staged=staged)
         for each in (load, more)
     )
-    assert lower.map <= higher.map
+    assert lower[-1].map <= higher[-1].map
 
 
 @given(st.integers(1, 30), st.integers(1, 30), st.integers(1, 40), st.booleans(), D)

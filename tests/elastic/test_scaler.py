@@ -175,13 +175,23 @@ def test_a_decision_may_be_reversed_after_the_grace_only() -> None:
 
 
 def test_a_task_that_is_needed_is_not_given_up() -> None:
-    assert trace(scaler(), [replace(USUAL, rows=900)] * 6)[-1] == (0.8, 2, 2)  # 0.9 + 0.35 or 0.45 + 0.7 without it
+    fallen = [replace(USUAL, rows=900)] * 6  # without a task W would be 0.9 + 0.35 or 0.45 + 0.7
+    assert trace(scaler(), fallen) == [(0.8, 2, 2)] * 6
+    assert trace(scaler(), [USUAL, *fallen]) == [(0.85, 2, 2)] + [(0.8, 2, 2)] * 6
 
 
 def test_tasks_that_nothing_needs_are_given_up_though_nothing_fell() -> None:
     for stride in ("one", "straight"):
         follower = Scaler(FEW, MANY, MANY, stride=stride, d=1)
         assert trace(follower, [USUAL] * 20)[-1] == (0.85, 2, 2)
+
+
+def test_the_zone_between_keeps_tasks_that_a_higher_load_shows_to_be_spare() -> None:
+    idle_maps = Load(rows=1, keys=1, row_cost=0.4, key_cost=0.8)
+    start = Parallelism(8, 1)  # 0.05 + 0.8
+    assert trace(Scaler(FEW, MANY, start, d=1), [idle_maps] * 9)[-1] == (0.85, 8, 1)
+    more = replace(idle_maps, key_cost=0.9)  # 0.05 + 0.9, then 0.05 + 0.45, and without seven of the map tasks 0.85
+    assert trace(Scaler(FEW, MANY, start, d=1), [more] * 9)[-1] == (0.85, 1, 2)
 
 
 def test_micro_batches_that_ran_with_older_numbers_are_passed_over() -> None:

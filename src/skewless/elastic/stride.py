@@ -145,11 +145,13 @@ def _one_by_one(case: Case) -> Iterator[Parallelism]:
             if case.enough(then):
                 return
             times = case.seen.scaled(case.now, then)
-            for side in (max(free, key=times.time),) if times.staged else free:
+            slower = free[-1] if times.time(free[-1]) > times.time(free[0]) * (1 + ROUNDING) else free[0]
+            for side in (slower,) if times.staged else free:
                 then = then.changed(side, then.of(side) + 1)
         else:
             fewer = [then.changed(side, then.of(side) - 1) for side in free]
-            then = min(fewer, key=lambda numbers: case.seen.scaled(case.now, numbers).ratio)
+            ratios = [case.seen.scaled(case.now, numbers).ratio for numbers in fewer]
+            then = fewer[-1] if ratios[-1] < ratios[0] * (1 - ROUNDING) else fewer[0]
             if not case.enough(then):
                 return
         yield then
