@@ -134,8 +134,8 @@ def forwarding(spark: SparkSession, folder: str) -> list[str]:
     lines = [
         "## Forwarding",
         "",
-        f"Count and sum of each key, {ROWS // 2_000_000} M rows of about 3.5 M keys, {WORKERS} workers, by a plan of `dalton`,",
-        f"counting included; best of {REPEATS - 1} runs in turn. Keys that are on one worker are finished there.",
+        f"Count and sum of each key, {ROWS // 2_000_000} M rows of about 3.5 M keys, {WORKERS} workers, by a",
+        f"plan of `dalton`, counting included; best of {REPEATS - 1} runs in turn. Keys that are on one worker are finished there.",
         "",
         "| the second exchange is for | s | ratio |",
         "|---|---|---|",

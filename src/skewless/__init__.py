@@ -7,7 +7,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from skewless import chop, metrics, place, split, workload
+    from skewless import chop, elastic, metrics, place, split, workload
     from skewless.aggregate import (
         Aggregate,
         collect,
@@ -46,6 +46,7 @@ __all__ = [
     "configure",
     "count",
     "distinct",
+    "elastic",
     "first",
     "keyed",
     "last",
@@ -79,7 +80,7 @@ _HOMES = {
     "skewless.spark.session": "configure session",
 }
 _HOME = {name: home for home, names in _HOMES.items() for name in names.split()}
-_MODULES = {"chop", "metrics", "place", "split", "workload"}
+_MODULES = {"chop", "elastic", "metrics", "place", "split", "workload"}
 
 
 def __getattr__(name: str) -> Any:
