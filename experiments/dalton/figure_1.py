@@ -14,7 +14,7 @@ from experiments.picture import legend, lines
 from skewless.simulate import Partitioners, Run, sustainable
 from skewless.workload import Zipf
 
-FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1.0}
+FRACTION: dict[Scale, float] = {"small": 1 / 4, "full": 1.0}
 THREADS, KEYS, EXPONENT = 64, 100_000, 1.5
 SECONDS, SINCE, START = 240.0, 120.0, 160_000.0
 INTERVAL = 10.0
@@ -98,7 +98,7 @@ def _at(setup: Setup, name: str, partitioners: int, s: float, rate: float) -> Ru
     if partitioners > 1 and name == "dalton":
         team = cooperation(setup, partitioners, INTERVAL)
     elif partitioners > 1 and name == "dalton as printed":
-        team = cooperation(setup, partitioners, INTERVAL, merge="normalised", options=PRINTED)
+        team = cooperation(setup, partitioners, INTERVAL, options=PRINTED)
     else:
         team = apart(setup, rival, partitioners)
     return together(setup, (Zipf(0.0, keys, seed=1), Zipf(s, keys, seed=2)), rival, team, rate, SECONDS)

@@ -24,10 +24,10 @@ RATE, SECONDS, SETTLED = 200_000.0, 600.0, 300.0
 INTERVAL = 10.0
 NEAR = 1.2  # of the final level, from which on a curve counts as converged
 VARIANTS: dict[str, dict[str, Any]] = {
-    "shared": {},
-    "normalised": {"merge": "normalised"},
-    "as printed, normalised": {"merge": "normalised", "options": PRINTED},
-    "as printed, printed merge": {"merge": "printed", "options": PRINTED},
+    "tables averaged": {},
+    "loads and fragments shared": {"merge": "shared"},
+    "the paper's parameters": {"options": PRINTED},
+    "the paper's parameters and its merge as printed": {"merge": "printed", "options": PRINTED},
 }
 
 
@@ -63,7 +63,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         variant: {partitioners: _curve(setup, partitioners, variant, tell) for partitioners in PARTITIONERS}
         for variant in VARIANTS
     }
-    ours = found["shared"]
+    ours = found["tables averaged"]
     several = [ours[partitioners] for partitioners in PARTITIONERS[1:]]
     checks = (
         Check(
@@ -133,8 +133,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
 
 
 MORE = (
-    "Each partitioner knows what the others did only up to the last message, and the more there are, the larger the "
-    "part of the load that a decision does not know. The other tables show ways to merge that share values only."
+    "Each partitioner sees only its own loads, and a table that is as old as the last message, so the more there are, "
+    "the less of the load a decision knows. The other tables have other ways to merge."
 )
 
 

@@ -7,7 +7,7 @@ from experiments.dalton.scaling import SYNTHETIC, THREADS, by_costs, draw, rates
 from experiments.dalton.word_count import Setup, gain_checks, gains, growth, sustained
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Tell
 
-FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1 / 2}
+FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1 / 2}
 TIMES, TUPLE_TIMES = (72.0, 60.0), (240.0, 120.0)
 PEAK = 100_000.0
 
@@ -31,8 +31,9 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     nearer = (t4sa["hash"][-1] / t4sa["shuffle"][-1]) / (single["hash"] / single["shuffle"])
     why = (
         "Hashing gets no more than the hottest key lets one worker do, which is 38 % of the tuples on one of 56 here. "
-        "And algorithms that see the whole batch before they route it, such as Prompt, balance it as well as Dalton "
-        f"does. On the Elections-like stream, with a top key of 7.2 %, the gains are {mild[0]:.2f} to {mild[1]:.2f}."
+        "Prompt sees the whole batch before it routes it and balances it almost exactly, and its planning costs "
+        f"nothing here: Dalton would win if it took {max(0.0, 1 - found[0]):.0%} of Prompt's time. On the "
+        f"Elections-like stream, with a top key of 7.2 %, the gains are {mild[0]:.2f} to {mild[1]:.2f}."
     )
     checks = (
         *gain_checks(f"{SYNTHETIC}, 64 threads", found, (1.6, 2.1), why),
@@ -46,7 +47,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             min(growth(each["dalton"], THREADS) for each in rates.values()),
             low=0.8,
         ),
-        Check(f"{SYNTHETIC}: growth of hash with the threads", growth(zipf["hash"], THREADS), high=0.25),
+        Check(
+            f"{SYNTHETIC}: growth of hash with the threads",
+            growth(zipf["hash"], THREADS),
+            high=0.25,
+            why="The time of a micro-batch is that of combiners and reducers one by one, and reducers do scale.",
+        ),
     )
     return Outcome(
         (

@@ -17,6 +17,9 @@ from skewless.split import Broadcast, CooperativeDalton, QTableReducer
 
 WORK = 0.5  # seconds that merging the tables takes
 TELL = 0.5  # seconds that a partitioner takes to send its table and to take over the common one
+SEVERAL: dict[str, Rival] = {**RIVALS, "cam": Rival(RIVALS["cam"].make)}
+"""The algorithms with several partitioners: those of cAM choose differently, so that its keys are reduced too."""
+
 PRINTED: dict[str, Any] = {"hot_at": 1.0, "choices": 1, "max_split": None}
 OURS: dict[str, Any] = {"hot_at": 0.1}
 
@@ -57,13 +60,13 @@ def cooperation(
     partitioners: int,
     interval: float,
     *,
-    merge: str = "shared",
+    merge: str = "normalised",
     options: dict[str, Any] | None = None,
     adaptive: bool = False,
     work: float | Callable[[float], float] = WORK,
     tell: float = TELL,
 ) -> Cooperation:
-    """Daltons that learn together; ours share loads and fragments."""
+    """Daltons that learn together: by default ours, whose tables are averaged as the paper means it."""
     options = OURS if options is None else options
     workers = setup.cluster(RIVALS["dalton"]).combiners
     kind = QTableReducer if adaptive else FixedReducer
