@@ -14,7 +14,7 @@ from experiments.picture import legend, lines
 from skewless.simulate import Partitioners, Run, sustainable
 from skewless.workload import Zipf
 
-FRACTION: dict[Scale, float] = {"small": 1 / 4, "full": 1.0}
+FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1.0}
 THREADS, KEYS, EXPONENT = 64, 100_000, 1.5
 SECONDS, SINCE, START = 240.0, 120.0, 160_000.0
 INTERVAL = 10.0

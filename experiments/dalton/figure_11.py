@@ -58,8 +58,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             high=1.8,
             essential=False,
             why="Our limit on how far a key may be split does not fit rows that come and go with every key: without "
-            f"it, and with all keys hot, the hybrid is {unlimited:.2f} times as fast on average. What a tuple costs the "
-            "partitioner, which makes the difference in the paper, is not in the simulator: routing costs the same.",
+            f"it, and with all keys hot, the hybrid is {unlimited:.2f} times as fast on average. What a tuple costs "
+            "the partitioner, which makes the difference in the paper, is not in the simulator.",
         ),
         Check(f"{UNIFORM}: forwarding", forward[UNIFORM], low=1.0),
         Check(

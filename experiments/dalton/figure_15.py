@@ -17,7 +17,7 @@ from skewless.core.arrays import FloatArray
 from skewless.simulate.arrivals import Keys
 from skewless.workload import Zipf
 
-FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1.0}
+FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1.0}
 THREADS, KEYS, EXPONENT = 64, 100_000, 1.5
 PARTITIONERS = (1, 2, 4, 8)
 RATE, SECONDS, SETTLED = 200_000.0, 600.0, 300.0

@@ -7,7 +7,7 @@ from experiments.dalton.scaling import SYNTHETIC, THREADS, by_costs, draw, rates
 from experiments.dalton.word_count import Setup, gain_checks, gains, growth, sustained
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Tell
 
-FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1 / 2}
+FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1 / 2}
 TIMES, TUPLE_TIMES = (72.0, 60.0), (240.0, 120.0)
 PEAK = 100_000.0
 
