@@ -96,9 +96,10 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             max(each.converged for each in several) / min(each.converged for each in several),
             high=1.5,
             essential=False,
-            why=f"Eight partitioners come down as fast as the others at first, and then need many messages for the rest: "
-            f"{ours[8].converged:.0f} s with messages every {INTERVAL:g} s, but {faster.converged:.0f} s with messages "
-            f"every {INTERVAL / 2:g} s. The average of eight tables moves by an eighth of what one of them learns.",
+            why="Eight partitioners come down as fast as the others at first, and then need many messages for the "
+            f"rest: {ours[8].converged:.0f} s with messages every {INTERVAL:g} s, but {faster.converged:.0f} s with "
+            f"messages every {INTERVAL / 2:g} s. The average of eight tables moves by an eighth of what one of them "
+            "learns.",
         ),
         Check(
             "spread of the fragments after half the time, over their mean, the most of all",
