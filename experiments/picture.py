@@ -14,6 +14,7 @@ from skewless.core.errors import SkewlessError
 _ROUND = re.compile(r"(\d+\.\d\d)\d+")  # a hundredth of a point is finer than any screen
 
 LARGEST = 200_000  # bytes of a picture
+IN_A_ROW = 6  # names of a legend that fit the width
 STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",  # text stays text, which is smaller than its outlines
     "svg.hashsalt": "skewless",  # ids that do not change from run to run
@@ -73,4 +74,5 @@ def lines(
 def legend(figure: Any, axes: Any) -> None:
     """One legend below all plots."""
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False)
+    columns = min(len(labels), IN_A_ROW)
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns, frameon=False)

@@ -1,0 +1,235 @@
+"""Dalton, Figure 14: how often partitioners should tell each other, and how the interval follows the reducer."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.costs import CHOSEN
+from experiments.dalton.rivals import RIVALS
+from experiments.dalton.team import PRINTED, TELL, WORK, Alternating, apart, cooperation
+from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, capacity, together
+from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
+from experiments.picture import lines
+from skewless.simulate import Partitioners, Run, sustainable
+from skewless.simulate.arrivals import Keys
+from skewless.workload import Zipf
+
+THREADS = 64
+FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1.0}
+PHASE: dict[Scale, float] = {"small": 500.0, "full": 5000.0}
+PHASE_FRACTION: dict[Scale, float] = {"small": 1 / 32, "full": 1 / 4}
+KEYS, EXPONENT = 100_000, 1.5
+SECONDS, SINCE, START = 300.0, 180.0, 200_000.0
+NEVER = float("inf")
+INTERVALS = (1.0, 5.0, 10.0, 20.0, 40.0, NEVER)
+BASE = 7.0  # seconds that the Q-table reducer takes in 14b: an interval of 10 s is the shortest that is long enough
+EXPECTED = (10.0, 20.0, 40.0, 10.0)
+
+
+SHARED = "dalton, loads shared"
+HERD = (
+    "What a partitioner knows of the others is as old as the last message. Where both have the same stream, both then "
+    "send the same keys to the same workers until the next one, and the balance suffers: the column max/avg shows it, "
+    "and without messages it does not occur."
+)
+
+
+@dataclass(frozen=True)
+class Point:
+    """A rate that is sustained, and how tuples were spread at that rate."""
+
+    rate: float
+    imbalance: float
+    fragments: float
+
+
+def run(scale: Scale, tell: Tell) -> Outcome:
+    """Sweep DSYNC for two kinds of sources, then let the reducer become slower and fast again."""
+    setup = Setup(THREADS, FRACTION[scale], THIRDS)
+    keys = round(KEYS * setup.fraction)
+    uniform, skewed = (Zipf(0.0, keys, seed=1), Zipf(0.0, keys, seed=2)), (Zipf(EXPONENT, keys, seed=3),) * 2
+    streams: dict[str, tuple[Keys, Keys]] = {
+        "one uniform, one Zipf": (uniform[0], skewed[0]),
+        "both the same": (Alternating(uniform[0], skewed[0]), Alternating(uniform[1], Zipf(EXPONENT, keys, seed=4))),
+    }
+    teams: dict[str, Callable[[float], Partitioners]] = {
+        "dalton": lambda interval: cooperation(setup, 2, interval),
+        SHARED: lambda interval: cooperation(setup, 2, interval, merge="shared"),
+        "dalton as printed": lambda interval: cooperation(setup, 2, interval, options=PRINTED),
+    }
+    swept: dict[tuple[str, str], list[Point]] = {}
+    for stream, sources in streams.items():
+        for name, team in teams.items():
+            tell(f"14a: {name}, {stream}")
+            swept[name, stream] = [_point(setup, sources, name, team, interval) for interval in INTERVALS]
+    adapted, settled, paces = _adapting(scale, tell)
+    at_ten = INTERVALS.index(10.0)
+    checks = tuple(
+        check
+        for stream in streams
+        for check in _sweep_checks(stream, [point.rate for point in swept["dalton", stream]], at_ten)
+    )
+    checks += tuple(
+        Check(f"14b: DSYNC, phase {number + 1}", found, low=expected, high=expected)
+        for number, (found, expected) in enumerate(zip(settled, EXPECTED, strict=True))
+    )
+    checks += (
+        Check(
+            "14b: rate with the adaptive interval over that with 10 s, while the reducer takes 4 times as long",
+            paces["adaptive"][2] / paces["fixed, 10 s"][2],
+            low=1.0,
+        ),
+    )
+    one = swept["dalton", "one uniform, one Zipf"]
+    return Outcome(
+        (
+            Scaled("servers", "64 threads", f"{THREADS}: 56 combiners, 8 reducers"),
+            Scaled("windows", "60 s by 20 s", "60 s by 20 s"),
+            Scaled(
+                "keys, rate",
+                "100,000 to 1,000,000, not said",
+                f"{keys:,}: {setup.fraction:g} of 100,000, and of the rate",
+            ),
+            Scaled("time at a rate (14a)", "not said", f"{SECONDS:g} s, the last {SECONDS - SINCE:g} s counted"),
+            Scaled("a phase of the reducer (14b)", "5,000 s", f"{PHASE[scale]:g} s"),
+            Scaled(
+                "time of the reducer",
+                "not said",
+                f"{WORK:g} s (14a); {BASE:g}, {2 * BASE:g}, {4 * BASE:g}, {BASE:g} s (14b)",
+            ),
+            Scaled("time of a partitioner for a message", "not said", f"{TELL:g} s, chosen"),
+            Scaled("costs", "not said", CHOSEN),
+        ),
+        f"With a uniform and a Zipf source, messages every 10 s sustain {one[at_ten].rate:,.0f} tuples a second, every "
+        f"second {one[0].rate:,.0f}, and none {one[-1].rate:,.0f}. DSYNC settles at "
+        f"{', '.join(f'{each:g}' for each in settled)} s as merging takes {BASE:g}, {2 * BASE:g}, {4 * BASE:g} and "
+        f"{BASE:g} s.",
+        checks,
+        (
+            *(
+                Table(
+                    f"14a: {name}",
+                    ("DSYNC, s", *(f"{stream}: {what}" for stream in streams for what in _COLUMNS)),
+                    tuple(
+                        (
+                            "never" if interval == NEVER else f"{interval:g}",
+                            *(cell for stream in streams for cell in _cells(swept[name, stream][i])),
+                        )
+                        for i, interval in enumerate(INTERVALS)
+                    ),
+                )
+                for name in teams
+            ),
+            Table(
+                "14b: rates that the cluster could do, tuples a second, by phase of the reducer",
+                ("", *(f"{BASE * factor:g} s" for factor in (1, 2, 4, 1))),
+                (("DSYNC, s", *settled), *(_row(name, pace) for name, pace in paces.items())),
+            ),
+        ),
+        lambda figure: _draw(figure, swept, adapted, PHASE[scale]),
+    )
+
+
+_COLUMNS = ("tuples a second", "max/avg", "fragments of the hottest key")
+
+
+def _row(name: str, rates: Sequence[float]) -> tuple[Cell, ...]:
+    return name, *(round(rate) for rate in rates)
+
+
+def _cells(point: Point) -> tuple[int, float, float]:
+    return round(point.rate), point.imbalance, point.fragments
+
+
+def _point(
+    setup: Setup, sources: Sequence[Keys], name: str, team: Callable[[float], Partitioners], interval: float
+) -> Point:
+    rival = RIVALS["dalton as printed" if name == "dalton as printed" else "dalton"]
+
+    def at(rate: float) -> Run:
+        partitioners = apart(setup, rival, 2) if interval == NEVER else team(interval)
+        return together(setup, sources, rival, partitioners, rate, SECONDS, watch=(0,))
+
+    found = sustainable(at, START, SINCE, TOLERANCE)
+    late = found.run.time > SINCE
+    return Point(found.rate, float(found.run.max_over_avg[late].mean()), float(found.run.watched[late].mean()))
+
+
+def _sweep_checks(stream: str, rates: Sequence[float], at_ten: int) -> tuple[Check, ...]:
+    ten, best = rates[at_ten], max(rates)
+    return (
+        Check(
+            f"14a, {stream}: rate without messages over that with one every 10 s",
+            rates[-1] / ten,
+            high=0.9,
+            why="Partitioners that balance their own tuples also balance the sum, so that silence costs little but "
+            "fragments and forwarding, and with windows of 60 s by 20 s reducers are far from being the bottleneck. "
+            "The table of the paper's parameters shows the same.",
+        ),
+        Check(f"14a, {stream}: rate with messages every 10 s over the best", ten / best, low=0.95, why=HERD),
+        Check(
+            f"14a, {stream}: rate with messages every second over that with one every 10 s",
+            rates[0] / ten,
+            high=0.95,
+            why=HERD,
+        ),
+    )
+
+
+def _adapting(scale: Scale, tell: Tell) -> tuple[list[tuple[float, float]], list[float], dict[str, list[float]]]:
+    """The intervals over time; where they settle; and the rate of each phase for the adaptive and fixed intervals."""
+    setup, phase = Setup(THREADS, PHASE_FRACTION[scale], THIRDS), PHASE[scale]
+    keys = round(KEYS * setup.fraction)
+    sources = (Zipf(0.0, keys, seed=1), Zipf(EXPONENT, keys, seed=3))
+
+    def work(at: float) -> float:
+        return BASE * (1, 2, 4, 1)[min(3, int(at // phase))]
+
+    paces, adapted = {}, []
+    for name, interval, adaptive in (
+        ("adaptive", 20.0, True),
+        ("fixed, 10 s", 10.0, False),
+        ("fixed, 20 s", 20.0, False),
+    ):
+        tell(f"14b: {name}")
+        team = cooperation(setup, 2, interval, adaptive=adaptive, work=work)
+        found = together(setup, sources, RIVALS["dalton"], team, START / 2, 4 * phase)
+        paces[name] = [
+            capacity(found, setup.fraction, number * phase + SINCE, (number + 1) * phase) for number in range(4)
+        ]
+        if adaptive:
+            adapted = [(at, interval) for at, _query, interval in team.intervals]
+    settled = [[each for at, each in adapted if at <= (number + 1) * phase][-1] for number in range(4)]
+    return adapted, settled, paces
+
+
+def _draw(
+    figure: Any, swept: dict[tuple[str, str], list[Point]], adapted: list[tuple[float, float]], phase: float
+) -> None:
+    left, right = figure.subplots(1, 2)
+    shown = {f"{name}, {stream}": [point.rate / 1000 for point in points] for (name, stream), points in swept.items()}
+    ticks = range(len(INTERVALS))
+    lines(left, ticks, shown, x="DSYNC, s", y="1,000 tuples a second", title="a: how often to synchronise")
+    left.set_xticks(ticks, ["never" if each == NEVER else f"{each:g}" for each in INTERVALS])
+    left.set_ylim(bottom=0)
+    left.legend(frameon=False, fontsize=6)
+    right.step([0.0, *(at for at, _ in adapted)], [20.0, *(each for _, each in adapted)], where="post")
+    for number, factor in enumerate((1, 2, 4, 1)):
+        right.axvline(number * phase, color="grey", linewidth=0.6)
+        right.text((number + 0.5) * phase, 44, f"{factor}x", ha="center")
+    right.set_ylim(0, 48)
+    right.set_xlabel("seconds")
+    right.set_ylabel("DSYNC, s")
+    right.set_title("b: DSYNC as the reducer takes 2x, 4x, 1x its time", fontsize=9)
+
+
+FIGURE = Figure(
+    "dalton-14",
+    "How often partitioners synchronise",
+    "With two partitioners, throughput is low if they never synchronise and best if they do so every 10 s, as more "
+    "frequent messages cost more than they bring; and DSYNC goes from 10 to 20 and 40 s as the Q-table reducer takes "
+    "twice and four times as long, and back to 10 s.",
+    run,
+)

@@ -1,0 +1,84 @@
+"""Several partitioners on the simulated cluster: those that learn together, and the streams of their sources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from experiments.dalton.rivals import RIVALS, Rival
+from experiments.dalton.word_count import Setup
+from skewless.core.arrays import Int64Array
+from skewless.simulate import Cooperation, Partitioners
+from skewless.simulate.arrivals import Keys
+from skewless.split import Broadcast, CooperativeDalton, QTableReducer
+
+WORK = 0.5  # seconds that merging the tables takes
+TELL = 0.5  # seconds that a partitioner takes to send its table and to take over the common one
+SEVERAL: dict[str, Rival] = {**RIVALS, "cam": Rival(RIVALS["cam"].make)}
+"""The algorithms with several partitioners: those of cAM choose differently, so that its keys are reduced too."""
+
+PRINTED: dict[str, Any] = {"hot_at": 1.0, "choices": 1, "max_split": None}
+OURS: dict[str, Any] = {"hot_at": 0.1}
+
+
+@dataclass(frozen=True)
+class Alternating:
+    """The tuples of two streams in turn.
+
+    >>> from skewless.simulate import Recorded
+    >>> one, other = Recorded(np.array([1, 2])), Recorded(np.array([7, 8]))
+    >>> next(Alternating(one, other).blocks(4, block=4))
+    array([1, 7, 2, 8])
+    """
+
+    one: Keys
+    other: Keys
+
+    def blocks(self, n: int, block: int) -> Iterator[Int64Array]:
+        """The first `n` keys, or one less if `n` is odd, at most `block` of them at a time."""
+        pairs = zip(self.one.blocks(n // 2, block // 2), self.other.blocks(n // 2, block // 2), strict=True)
+        for one, other in pairs:
+            yield np.stack([one, other], axis=1).ravel()
+
+
+class FixedReducer(QTableReducer):
+    """A Q-table reducer that never changes the interval."""
+
+    def reduce(self, start: float, work: float, query: Any = 0) -> Broadcast:
+        """Merge the messages of a round."""
+        fixed = self.interval(query)
+        common = super().reduce(start, work, query)
+        self._intervals[query] = fixed
+        return replace(common, interval=fixed)
+
+
+def cooperation(
+    setup: Setup,
+    partitioners: int,
+    interval: float,
+    *,
+    merge: str = "normalised",
+    options: dict[str, Any] | None = None,
+    adaptive: bool = False,
+    work: float | Callable[[float], float] = WORK,
+    tell: float = TELL,
+) -> Cooperation:
+    """Daltons that learn together: by default ours, whose tables are averaged as the paper means it."""
+    options = OURS if options is None else options
+    workers = setup.cluster(RIVALS["dalton"]).combiners
+    kind = QTableReducer if adaptive else FixedReducer
+    reducer = kind(partitioners, workers, interval=interval, merge=merge, hot_at=options["hot_at"])
+    team = [
+        CooperativeDalton(workers, slide=None, slides=setup.slides, seed=seed, **options)
+        for seed in range(partitioners)
+    ]
+    return Cooperation(reducer, team, work=work, tell=tell)
+
+
+def apart(setup: Setup, rival: Rival, partitioners: int) -> Partitioners:
+    """Partitioners of any algorithm that do not talk to each other."""
+    splitter = rival.make(setup.cluster(rival).combiners, setup.slides)
+    return Partitioners.like(splitter, partitioners)

@@ -1,0 +1,142 @@
+"""Word counts on a simulated cluster: the rates that it sustains, by partitioning algorithm."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from experiments.costs import work
+from experiments.dalton.rivals import Rival
+from experiments.figure import Check
+from skewless.core.windows import Windows
+from skewless.simulate import Cluster, MicroBatches, Partitioners, Run, Source, run, sustainable
+from skewless.simulate.arrivals import Keys
+from skewless.simulate.partitioners import Router
+
+MINUTE = Windows.of("60 seconds", "1 second")
+THIRDS = Windows.of("60 seconds", "20 seconds")
+PEAK = 40_000.0  # tuples a second of 64 threads, which none sustains in the paper
+TOLERANCE = 0.02
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A cluster of the paper, or a part of it.
+
+    Attributes
+    ----------
+    threads
+        Servers; one in eight is a reducer, unless nothing is to be reduced.
+    fraction
+        The part of the paper's keys and rate that is simulated, on servers that are slower by as much.
+    windows
+        The windows of the word count.
+    batches
+        Whether tuples come in micro-batches of a second.
+    merging
+        A multiple of the costs of partial results and keys.
+    """
+
+    threads: int
+    fraction: float
+    windows: Windows = MINUTE
+    batches: bool = False
+    merging: float = 1.0
+
+    @property
+    def slides(self) -> int:
+        """Slides in a window, and windows of a tuple."""
+        return self.windows.size // self.windows.slide
+
+    def cluster(self, rival: Rival) -> Cluster:
+        """The cluster as an algorithm uses it."""
+        reducers = 1 if rival.whole else self.threads // 8
+        return Cluster(
+            self.threads if rival.whole else self.threads - reducers,
+            reducers,
+            self.windows,
+            work(1 if self.batches else self.slides, self.fraction, self.merging),
+            forward=rival.forwards,
+            engine=MicroBatches(1.0) if self.batches else None,
+        )
+
+    def partitioner(self, rival: Rival) -> Router:
+        """The splitter of an algorithm for this cluster."""
+        return rival.make(self.cluster(rival).combiners, 1 if self.batches else self.slides)
+
+
+def at_rate(setup: Setup, rival: Rival, keys: Keys, rate: float, seconds: float) -> Run:
+    """A run with one partitioner at a rate of the paper's cluster."""
+    source = Source(keys, rate * setup.fraction)
+    return run(setup.cluster(rival), source, setup.partitioner(rival), seconds)
+
+
+def sustained(setup: Setup, rival: Rival, keys: Keys, seconds: float, since: float, start: float = PEAK) -> float:
+    """The rate of the paper's cluster that is sustained with one partitioner."""
+    found = sustainable(lambda rate: at_rate(setup, rival, keys, rate, seconds), start, since, TOLERANCE)
+    return found.rate
+
+
+def together(
+    setup: Setup,
+    sources: Sequence[Keys],
+    rival: Rival,
+    team: Partitioners,
+    rate: float,
+    seconds: float,
+    watch: Sequence[int] = (),
+) -> Run:
+    """A run with a source for each of these keys, which share the rate, and several partitioners."""
+    each = [Source(keys, rate * setup.fraction / len(sources)) for keys in sources]
+    return run(setup.cluster(rival), each, team, seconds, watch)
+
+
+def capacity(found: Run, fraction: float, start: float, end: float) -> float:
+    """The rate of the paper's cluster that would have kept the busiest server just busy between two times."""
+    inside = (found.time > start + 1e-9) & (found.time <= end + 1e-9)
+    return float(found.tuples[inside].sum() / found.work[inside].sum(axis=0).max() / fraction)
+
+
+def gains(rates: Mapping[str, float], over: Sequence[str], of: str = "dalton") -> tuple[float, float]:
+    """The least and the largest factor by which one is faster than each of the others.
+
+    >>> gains({"dalton": 6.0, "hash": 2.0, "cm": 4.0}, ("hash", "cm"))
+    (1.5, 3.0)
+    """
+    factors = [rates[of] / rates[name] for name in over]
+    return min(factors), max(factors)
+
+
+def gain_checks(what: str, found: tuple[float, float], paper: tuple[float, float], why: str = "") -> tuple[Check, ...]:
+    """Checks of a range of gains: the winner, the least gain within 1.5 times the paper's, the largest within twice."""
+    least, most = found
+    return (
+        Check(f"{what}: least gain of dalton over a rival of the paper", least, low=1.0, why=why),
+        Check(
+            f"{what}: the same, about {paper[0]:g} as in the paper",
+            least,
+            low=round(paper[0] / 1.5, 2),
+            high=round(paper[0] * 1.5, 2),
+            essential=False,
+            why=why,
+        ),
+        Check(
+            f"{what}: largest gain, about {paper[1]:g} as in the paper",
+            most,
+            low=round(paper[1] / 2, 2),
+            high=round(paper[1] * 2, 2),
+            essential=False,
+            why=why,
+        ),
+    )
+
+
+def growth(rates: Sequence[float], threads: Sequence[int]) -> float:
+    """How a rate grows with the threads: 1 if in proportion, 0 if not at all.
+
+    >>> growth([100, 200, 400], [8, 16, 32])
+    1.0
+    """
+    return float(np.log(rates[-1] / rates[0]) / np.log(threads[-1] / threads[0]))

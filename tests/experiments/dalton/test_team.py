@@ -1,0 +1,37 @@
+"""Partitioners that learn together, as the figures run them."""
+
+from __future__ import annotations
+
+from experiments.dalton.rivals import RIVALS
+from experiments.dalton.team import Alternating, apart, cooperation
+from experiments.dalton.word_count import THIRDS, Setup
+from skewless.workload import Zipf
+
+SETUP = Setup(16, 1 / 32, THIRDS)
+
+
+def test_a_fixed_interval_stays_whether_the_reducer_idles_or_is_late() -> None:
+    for work in (0.1, 15.0):
+        team = cooperation(SETUP, 2, 10.0, work=work)
+        team.advance(200.0)
+        assert {interval for _at, _query, interval in team.intervals} == {10.0}
+
+
+def test_an_adaptive_interval_does_not() -> None:
+    team = cooperation(SETUP, 2, 10.0, work=15.0, adaptive=True)
+    team.advance(200.0)
+    assert team.intervals[-1][2] == 20.0
+
+
+def test_two_streams_in_turn_are_cut_anywhere() -> None:
+    both = Alternating(Zipf(0.0, 50, seed=1), Zipf(1.5, 50, seed=2))
+    whole = next(both.blocks(1000, 1000)).tolist()
+    assert [key for block in both.blocks(1000, 64) for key in block.tolist()] == whole
+    assert whole[::2] == Zipf(0.0, 50, seed=1).take(500).tolist()
+    assert whole[1::2] == Zipf(1.5, 50, seed=2).take(500).tolist()
+
+
+def test_partitioners_apart_are_as_many_as_asked_for() -> None:
+    team = apart(SETUP, RIVALS["dagreedy"], 4)
+    assert len(team) == 4
+    assert not team.synced
