@@ -50,7 +50,9 @@ def test_buckets_are_those_of_algorithm_3_up_to_where_a_task_starts(counts, bloc
 
 def test_tasks_with_fewer_keys_than_buckets_do_not_all_choose_the_same_ones() -> None:
     plan = partition(np.arange(400), np.full(400, 10), 40)  # 10 keys in a block, 20 buckets
-    assert np.bincount(allocate_all(plan, 20), minlength=20).max() == 20
+    served = np.bincount(allocate_all(plan, 20), minlength=20)
+    assert served.min() >= 17
+    assert served.max() <= 23
 
 
 def test_all_tuples_and_all_fragments_of_a_plan_are_there() -> None:
