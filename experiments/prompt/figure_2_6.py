@@ -87,8 +87,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             why=f"It is hash that fails; Prompt alone has {_apart(parts, 'bci', (PROMPT,)):.2f} of the least of the "
             f"others. Hash puts keys into blocks by chance: {distinct['TPC-H']:,} keys thrown at random into {CORES} "
             f"blocks have a BCI of {_thrown(distinct['TPC-H'], CORES):.1f}, whatever their frequencies, and hash has "
-            f"{parts['hash'].bci.mean:.1f}. The parts of TPC-H are equally frequent, so that cAM, which evens out tuples "
-            f"without splitting keys, evens out keys too ({parts['cAM'].bci.mean:.1f}; with {FEWER} blocks "
+            f"{parts['hash'].bci.mean:.1f}. The parts of TPC-H are equally frequent, so that cAM, which evens out "
+            f"tuples without splitting keys, evens out keys too ({parts['cAM'].bci.mean:.1f}; with {FEWER} blocks "
             f"{at_fewer['TPC-H']['cAM'].bci.mean:.0f} against {at_fewer['TPC-H']['hash'].bci.mean:.0f}). On tweets, "
             "where frequencies differ, the order is that of the thesis.",
         ),
@@ -111,7 +111,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled("rate", "fixed", "fixed"),
         ),
         f"Prompt's BSI is {_relative(words, 'bsi', PROMPT, 'hash'):.3%} of hash's on tweets and "
-        f"{_relative(parts, 'bsi', PROMPT, 'hash'):.3%} on TPC-H; its BCI is {_relative(words, 'bci', PROMPT, 'hash'):.1%} "
+        f"{_relative(parts, 'bsi', PROMPT, 'hash'):.3%} on TPC-H; its BCI is "
+        f"{_relative(words, 'bci', PROMPT, 'hash'):.1%} "
         f"and {_relative(parts, 'bci', PROMPT, 'hash'):.1%} of hash's, and "
         f"{_relative(words, 'bci', PROMPT, 'shuffle'):.1%} and {_relative(parts, 'bci', PROMPT, 'shuffle'):.1%} of "
         "shuffle's.",

@@ -97,11 +97,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 f"a sine with a mean of {rate:,.0f} tuples a second, {LOAD:.0%} of what time-based blocks sustain",
             ),
         ),
-        f"The average reduce time of a micro-batch is {1000 * old.means.min():.0f} to {1000 * old.means.max():.0f} ms by "
-        f"time-based blocks and {1000 * new.means.min():.0f} to {1000 * new.means.max():.0f} ms by Prompt; among the "
-        f"tasks of a micro-batch it deviates by {1000 * old.within:.0f} and {1000 * new.within:.0f} ms. From micro-batch "
-        f"to micro-batch it follows the rate: at a constant one it deviates by {1000 * steady[TIME_BASED].across:.1f} and "
-        f"{1000 * steady[PROMPT].across:.1f} ms only.",
+        f"The average reduce time of a micro-batch is {1000 * old.means.min():.0f} to {1000 * old.means.max():.0f} ms "
+        f"by time-based blocks and {1000 * new.means.min():.0f} to {1000 * new.means.max():.0f} ms by Prompt; among "
+        f"the tasks of a micro-batch it deviates by {1000 * old.within:.0f} and {1000 * new.within:.0f} ms. From "
+        "micro-batch to micro-batch it follows the rate: at a constant one it deviates by "
+        f"{1000 * steady[TIME_BASED].across:.1f} and {1000 * steady[PROMPT].across:.1f} ms only.",
         checks,
         (
             _table("Reduce times in ms, the rate follows a sine", found),
@@ -168,7 +168,7 @@ def _draw(figure: Any, old: Spread, new: Spread) -> None:
 FIGURE = Figure(
     "prompt-2.8",
     "Spread of reduce times",
-    "The average time of the reduce tasks of a micro-batch is highly variable with time-based blocks; with Prompt there "
-    "is little between its upper and lower bounds.",
+    "The average time of the reduce tasks of a micro-batch is highly variable with time-based blocks; with Prompt "
+    "there is little between its upper and lower bounds.",
     run,
 )

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skewless.core.arrays import Int64Array
-from skewless.sketch import FrequencyBuffer, post_sort
+from skewless.sketch import CountTree, FrequencyBuffer, post_sort
 from skewless.sketch.batch import Batch, gather
 from skewless.split import partition
 
@@ -54,7 +54,7 @@ def buffered(keys: Int64Array, blocks: int, repeats: int) -> Overhead:
 
 def sorted_after(keys: Int64Array, blocks: int, repeats: int) -> Overhead:
     """By a table of counts while tuples arrive, which is sorted at the end; the least of several repeats."""
-    distinct, owners, counts = np.unique(keys, return_inverse=True, return_counts=True)
+    distinct, counts, owners = _in_order_of_arrival(keys)
 
     def arrive() -> None:
         post_sort(keys)
@@ -65,6 +65,29 @@ def sorted_after(keys: Int64Array, blocks: int, repeats: int) -> Overhead:
     # What is timed as arriving has the sorting in it.
     found = _least(arrive, finish, keys, blocks, repeats)
     return replace(found, arriving=max(0.0, found.arriving - found.sorting))
+
+
+def ordering(keys: Int64Array, repeats: int) -> tuple[float, float]:
+    """Seconds to put the keys of a micro-batch in order, by a walk through a tree of counts, and by a sort."""
+    distinct, counts, _ = _in_order_of_arrival(keys)
+    tree = CountTree()
+    tree.insert(distinct, counts)
+    times = []
+    for _ in range(repeats + 1):
+        start = time.thread_time()
+        tree.walk()
+        walked = time.thread_time()
+        np.lexsort((distinct, -counts))
+        times.append((walked - start, time.thread_time() - walked))
+    walk, sort = np.array(times[1:]).min(axis=0).tolist()
+    return walk, sort
+
+
+def _in_order_of_arrival(keys: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:
+    """The keys as a table of counts has them, their counts, and the number of each tuple's key."""
+    distinct, first, owners, counts = np.unique(keys, return_index=True, return_inverse=True, return_counts=True)
+    order = np.argsort(first)
+    return distinct[order], counts[order], np.argsort(order)[owners]
 
 
 def _least(

@@ -32,11 +32,12 @@ class Setting:
     blocks: int = CORES
     reducers: int = CORES
     partial: float = 1.0  # times the cost of a partial result
+    slower: float = 1.0  # times all costs, so that micro-batches are so many times smaller
 
     @property
     def costs(self) -> Costs:
         """Seconds of work, for the map and reduce tasks."""
-        slower = SLOWER[self.scale]
+        slower = SLOWER[self.scale] * self.slower
         each = BASE.tuple * slower, BASE.emit * slower * self.partial, BASE.partial * slower * self.partial
         return replace(BASE, tuple=each[0], emit=each[1], partial=each[2])
 
