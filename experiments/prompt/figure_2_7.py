@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
-from experiments.picture import legend, lines
+from experiments.picture import lines
 from experiments.prompt.rivals import ALL, PACKINGS, PAPERS, PROMPT, RIVALS, Plan
 from experiments.prompt.setting import AMPLITUDE, CORES, PERIOD, Setting, cluster_lines, skewed, tweets
 from experiments.prompt.throughput import sustained_all
@@ -247,7 +247,8 @@ def _draw(figure: Any, sines: Sequence[Rates], zipf: Sequence[Rates]) -> None:
         shown = {name: [each[name] / 1000 for each in found] for name in ALL}
         lines(axes, xs, shown, x=x, y="1,000 tuples a second" if axes is left else "", title=title)
         axes.set_ylim(bottom=0)
-    legend(figure, left)
+    handles, labels = left.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=(len(labels) + 1) // 2, frameon=False)
 
 
 FIGURE = Figure(
