@@ -32,7 +32,7 @@ class Setting:
     blocks: int = CORES
     reducers: int = CORES
     partial: float = 1.0  # times the cost of a partial result
-    slower: float = 1.0  # times all costs, so that micro-batches are so many times smaller
+    slower: float = 1.0  # times all costs, which makes micro-batches smaller
 
     @property
     def costs(self) -> Costs:
