@@ -56,8 +56,6 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             "2.9a: throughput with the frequency-aware buffer and early release over that of post-sort, the least",
             min(a / b for a, b in zip(aware, sorting, strict=True)),
             low=1.0,
-            why="Batches that are released early lie a little earlier against the sine, and planning takes so little "
-            "of the interval that this weighs as much.",
         ),
         Check(
             "2.9b: sorting and planning at the end of a micro-batch, frequency-aware, as a share of 1 s, the most",
