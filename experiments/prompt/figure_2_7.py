@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import lines
-from experiments.prompt.rivals import ALL, PACKINGS, PAPERS, PROMPT, RIVALS, Plan
+from experiments.prompt.rivals import ALL, EXTRA, PACKINGS, PAPERS, PROMPT, RIVALS, Plan
 from experiments.prompt.setting import AMPLITUDE, CORES, PERIOD, Setting, cluster_lines, skewed, tweets
 from experiments.prompt.throughput import sustained_all
 from skewless import split
@@ -23,7 +23,7 @@ EXPONENTS = (0.1, 0.6, 0.9, 1.2, 1.5, 1.8, 2.0)
 OTHERWISE = (0.5, 2.0)  # times what a partial result costs
 OTHERWISE_AT = 2.0  # seconds of their intervals
 FEWER = 32  # cores, as of two nodes
-SLOWER = 10.0  # times, for cores that leave micro-batches with hardly more tuples than keys
+SLOWER = (5.0, 10.0)  # times, for cores that leave micro-batches with hardly more tuples than keys
 
 PLANNED: dict[str, tuple[Plan, bool]] = {PROMPT: (split.partition, True), "first fit": (split.first_fit, False)}
 
@@ -53,7 +53,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     few = Setting(scale, blocks=FEWER, reducers=FEWER)
     few_sine = sustained_all(ALL, words, few, SKEWED_AT, tell)
     few_zipf = sustained_all(ALL, skewed(EXPONENTS[-1], scale), few, SKEWED_AT, tell, amplitude=0.0)
-    smaller = sustained_all(ALL, words, Setting(scale, slower=SLOWER), INTERVALS[0], tell)
+    slow = [sustained_all(ALL, words, Setting(scale, slower=times), INTERVALS[0], tell) for times in SLOWER]
+    smaller = slow[-1]
     parts = [_of_one_batch(name, words.take(int(each[PROMPT]))) for each in (smaller, sines[0]) for name in PLANNED]
     zipf = [sustained_all(ALL, skewed(z, scale), setting, SKEWED_AT, tell, amplitude=0.0) for z in EXPONENTS]
     over_two = [max(_factor(found, (name,)) for found in sines) for name in ("cAM", "time-based")]
@@ -122,11 +123,15 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             f"{_factor(few_zipf, ('PK5',)):.1f} times ahead.",
         ),
         Check(
-            f"2.7a: Prompt over the best rival on cores that are {SLOWER:g} times slower, with micro-batches to suit",
-            _factor(smaller, RIVALS),
+            "2.7a: Prompt over the best rival on cores that are 5 and 10 times slower, the least",
+            min(_factor(found, RIVALS) for found in slow),
             low=1.0,
             essential=False,
-            why=f"A micro-batch then has about {parts[0].tuples / parts[0].keys:.0f} tuples a key. Algorithm 2 fills "
+            why="The costs of the figure were chosen after a first run at those of the cores that are 5 times slower, "
+            f"where Prompt has {_factor(slow[0], RIVALS):.2f} of the best rival and {_factor(slow[0], (EXTRA,)):.2f} "
+            "of bounded, because its micro-batches were smaller than the millions of tuples that the thesis speaks of: "
+            "who is ahead depends on that. On cores that are 10 times slower "
+            f"a micro-batch has about {parts[0].tuples / parts[0].keys:.0f} tuples a key. Algorithm 2 fills "
             f"the room that is left in blocks with the largest keys, so that the first is on {parts[0].first} of them, "
             f"against {parts[1].first} by first fit, and its partial results all go to one reduce task: the busiest "
             f"merges {parts[0].busiest}, {parts[0].busiest / parts[0].average:.2f} times the average, by first fit "
@@ -170,7 +175,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 [few_sine],
             ),
             _table(f"2.7d with {FEWER} cores", "z", EXPONENTS[-1:], [few_zipf]),
-            _table(f"2.7a on cores that are {SLOWER:g} times slower", "interval, s", INTERVALS[:1], [smaller]),
+            _table("2.7a on cores that are so many times slower", "times", SLOWER, slow),
             Table(
                 "Micro-batches of one second at Prompt's mean rate in the last table and in 2.7a",
                 (
