@@ -3,6 +3,7 @@
 from skewless.simulate.arrivals import Recorded, Source, sine, steps
 from skewless.simulate.cluster import Cluster, Costs, MicroBatches
 from skewless.simulate.cooperation import Cooperation
+from skewless.simulate.early_release import EarlyRelease
 from skewless.simulate.engine import run
 from skewless.simulate.partitioners import Partitioners
 from skewless.simulate.replay import Replay, replay
@@ -13,6 +14,7 @@ __all__ = [
     "Cluster",
     "Cooperation",
     "Costs",
+    "EarlyRelease",
     "MicroBatches",
     "Partitioners",
     "Recorded",
