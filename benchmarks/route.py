@@ -34,7 +34,7 @@ from skewless.spark.aggregate import Aggregation
 from skewless.spark.route import exchange
 from skewless.spark.split import planned
 
-ROWS, WORKERS, REPEATS, FILES, BATCHES, TASKS = 16_000_000, 16, 6, 8, 16, 4
+ROWS, WORKERS, REPEATS, FILES, BATCHES, TASKS = 16_000_000, 16, 4, 8, 16, 4
 SKEWED = "bigint(pow(rand(1), -2))"  # a power law: the hottest key has 29 % of the rows
 
 
