@@ -1,7 +1,7 @@
 """How fast each splitter routes and how well it balances, against plain hashing in the same run.
 
 Claims tested: the rivals' order of balance and fragments (Dalton, Figures 7 and 8); a learner cheap enough to sit in
-front of every tuple (at least 1/6 of hashing's speed on uniform keys, 1/10 on Zipf 1.5 with 64 workers), whose cost
+front of every tuple (at least 1/10 of hashing's speed on uniform keys and on Zipf 1.5 with 64 workers), whose cost
 on Zipf 1.5 at most doubles from 8 to 512 workers; a splitter that learns nothing (at least 1/3 and 1/5 of hashing's
 speed) and is even in every window, also where hot keys change and where several work apart. And the
 balance that the authors' own Flink and Trident code reached on a fixed stream.
