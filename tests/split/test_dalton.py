@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from skewless import metrics
@@ -52,6 +52,7 @@ def test_routes_as_algorithm_1_does(keys, workers, slide, slides, epsilon, hot_a
     hot_at=st.sampled_from([0.3, 1.0]),
     seed=st.integers(0, 5),
 )
+@example([[0] * 6 + [1] * 5 + [0], [1, 1, 0, 0, 1, 1, 0, 1]], 4, 1, 60, 0.3, 1)  # a key on all workers explores
 def test_slides_of_time_and_statistics_windows_of_their_own(slides_of_time, workers, slides, stats, hot_at, seed):
     options = {"slide": None, "slides": slides, "epsilon": 0.3, "hot_at": hot_at}
     options |= {"choices": 2, "max_split": None, "seed": seed}

@@ -245,7 +245,7 @@ def _limit(max_split: int | str | None, workers: int) -> int:
     if max_split == "share":
         return BY_SHARE
     if max_split is None:
-        return workers
+        return workers + 1  # never reached, so that a draw means the same worker however a key is split
     if not isinstance(max_split, int) or max_split < 1:
         raise SkewlessError(f"max_split is {max_split!r}; give 'share', a number of at least 1, or None for no limit")
     return max_split
