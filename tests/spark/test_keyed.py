@@ -322,26 +322,6 @@ def test_a_placer_that_remembers_is_every_calls_own(spark: SparkSession, files: 
     assert (two.placer.window_length, len(two.placer._rounds), len(given._rounds)) == (4, 0, 0)
 
 
-@pytest.mark.parametrize("split", ["dalton", "prompt", "hash"])
-def test_only_keys_that_are_split_take_the_second_exchange(
-    spark: SparkSession, split: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    df = spark.range(6_000).selectExpr("if(id % 2 = 0, 0, id % 500) as key", "id")
-    result = sk.keyed(df, "key", workers=4, split=split).agg(n=sk.count(), s=sk.sum("id"))
-    theirs = df.groupBy("key").agg(F.count(F.lit(1)).alias("n"), F.sum("id").alias("s"))
-    assert sorted(result.collect()) == sorted(theirs.collect())
-    spark.conf.set("spark.sql.adaptive.enabled", "false")
-    try:
-        capsys.readouterr()
-        sk.keyed(df, "key", workers=4, split=split).agg(n=sk.count(), s=sk.sum("id")).explain()
-    finally:
-        spark.conf.set("spark.sql.adaptive.enabled", "true")
-    plan = capsys.readouterr().out
-    # By hash no key is split, and rows are moved once: to be routed. Otherwise both sides share that exchange.
-    assert plan.count("ReusedExchange") == (0 if split == "hash" else 1)
-    assert ("Exchange hashpartitioning(owner" in plan) == (split != "hash")
-
-
 def test_a_batch_by_prompt_knows_which_keys_are_apart(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Any] = []
     monkeypatch.setattr("skewless.spark.aggregate.Combine", lambda *given: asked.append(given[2]) or Combine(*given))

@@ -7,15 +7,13 @@ from typing import ClassVar
 import numpy as np
 
 from skewless.core.arrays import Int32Array, Int64Array
-from skewless.core.counts import Counts
 from skewless.core.kernel import lean_kernel
-from skewless.split.base import Splitter
-from skewless.split.two_choices import candidate, less_loaded
+from skewless.split.two_choices import TwoChoices, candidate, less_loaded
 
 CHOICES = 5
 
 
-class FiveChoices(Splitter):
+class FiveChoices(TwoChoices):
     """Sends a tuple to the least loaded of five workers that the key hashes to: `two-choices` with more of them.
 
     It is balanced up to keys of five fair loads, and every key, hot or not, may be on five workers. In the experiments
@@ -34,15 +32,8 @@ class FiveChoices(Splitter):
 
     name: ClassVar[str] = "five-choices"
 
-    def __init__(self, workers: int = 1) -> None:
-        super().__init__(workers)
-        self.loads: Int64Array = np.zeros(workers, dtype=np.int64)
-
     def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
         _route(self.loads, keys, weights, out)
-
-    def _begin_batch(self, seen: Counts) -> None:
-        self.loads[:] = seen.tail_loads(self.workers)
 
 
 @lean_kernel
