@@ -20,24 +20,29 @@ $(ready) $(docs): export PIP_CONSTRAINT := $(pins)
 $(ready) $(docs): export PIP_BUILD_CONSTRAINT := $(pins)
 $(ready) $(docs): export PIP_USE_PEP517 := 1
 
-.PHONY: help test fast soak lint docs bench bench-chop bench-place bench-route bench-skew bench-spark bench-versions demo figures figures-full clean java compiling
+.PHONY: help test test-long fast soak lint docs bench bench-chop bench-place bench-route bench-skew bench-spark bench-versions demo figures figures-full clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
 
-test: java lint | compiling  ## lint, then all tests and doctests; installs into .venv what is missing
+pytest := .venv/bin/python -m pytest --hypothesis-seed=$(SEED)
+by_file := -n 2 --dist loadfile --no-loadscope-reorder --durations 15
+
+test: java lint | compiling  ## lint, then the tests and doctests of every change; installs into .venv what is missing
 	@echo "New examples are explored from seed $(SEED); make test SEED=$(SEED) goes through the same ones."
-	.venv/bin/python -m pytest -n 2 --dist loadfile --no-loadscope-reorder --durations 15 --hypothesis-seed=$(SEED)
+	$(pytest) $(by_file) -m 'not long'
+
+# A campaign is a test that goes on for as long as it is told: KILLS of queries, and TIMES as many examples as usual.
+test-long: java $(ready) | compiling  ## what is left out of make test as too long for every change, and longer campaigns
+	SKEWLESS_KILLS=8 SKEWLESS_TIMES=5 SKEWLESS_SEED=$(SEED) $(pytest) $(by_file) -m 'long or campaign'
 
 fast: $(ready) | compiling  ## the tests that need no Spark, with fewer examples
-	SKEWLESS_TIMES=0.2 .venv/bin/python -m pytest -n 2 --dist worksteal -m 'not spark' --hypothesis-profile=fast --hypothesis-seed=$(SEED)
+	SKEWLESS_TIMES=0.2 $(pytest) -n 2 --dist worksteal -m 'not spark and not long' --hypothesis-profile=fast
 
-# The long campaigns: KILLS of the crash test, and TIMES as many examples of the models of driver and workers as usual.
 KILLS ?= 30
 TIMES ?= 20
-soak: java $(ready) | compiling  ## kill queries and try models for long: make soak KILLS=30 TIMES=20 SEED=7
-	SKEWLESS_KILLS=$(KILLS) SKEWLESS_SEED=$(SEED) SKEWLESS_TIMES=$(TIMES) .venv/bin/python -m pytest -v \
-	    --hypothesis-seed=$(SEED) tests/spark/test_crash.py tests/control/test_model.py tests/operators/process/test_cluster.py
+soak: java $(ready) | compiling  ## campaigns as long as you like: make soak KILLS=30 TIMES=20 SEED=7
+	SKEWLESS_KILLS=$(KILLS) SKEWLESS_TIMES=$(TIMES) SKEWLESS_SEED=$(SEED) $(pytest) -v -m campaign
 
 lint: $(ready)  ## ruff (also the format), mypy and the layers of the package
 	.venv/bin/ruff check

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless.chop import disorder
@@ -19,7 +19,7 @@ from skewless.control.delivery import Delivery, Order, Report
 from skewless.control.outlet import Outlet
 from skewless.core import blob
 from skewless.core.errors import SkewlessError
-from support.campaign import examples
+from support.campaign import campaign
 
 Batches = list[list[int]]
 Given = dict[int, list[dict[str, Any]]]
@@ -67,8 +67,8 @@ class Sink:
         return [row["row"] for batch in ids for row in self.given[batch]]
 
 
+@campaign(200)
 @given(batches, orders())
-@settings(max_examples=examples(200))
 def test_nothing_is_lost_and_nothing_comes_twice(batches: Batches, order: Order) -> None:
     delivery, out = Delivery(order), []
     for i, numbers in enumerate(batches):
@@ -87,8 +87,8 @@ def shuffled(draw: st.DrawFn) -> tuple[Batches, int]:
     return [list(numbers[i : i + size]) for i in range(0, len(numbers), size)], parts
 
 
+@campaign(200)
 @given(shuffled(), st.integers(0, 8), st.integers(0, 20))
-@settings(max_examples=examples(200))
 def test_at_most_k_results_are_out_of_place(stream: tuple[Batches, int], k: int, delay: int) -> None:
     batches, parts = stream
     delivery, out = Delivery(Order("n", 1, delay, k, parts)), []
@@ -103,8 +103,8 @@ def test_at_most_k_results_are_out_of_place(stream: tuple[Batches, int], k: int,
     assert len(results) + delivery.report.late == delivery.report.delivered
 
 
+@campaign(100)
 @given(batches, orders(), st.lists(st.integers(0, 9), max_size=6), st.integers(1, 3))
-@settings(max_examples=examples(100))
 def test_replayed_batches_deliver_the_same_again(batches: Batches, order: Order, crashes: list[int], back: int) -> None:
     calm, shaken = Sink(), Sink()
     with TemporaryDirectory() as folder:
@@ -127,8 +127,8 @@ def test_replayed_batches_deliver_the_same_again(batches: Batches, order: Order,
     assert sorted(calm.rows) == sorted(all_rows(batches))
 
 
+@campaign(200)
 @given(st.lists(st.tuples(st.lists(st.integers(0, 30), max_size=8), orders()), min_size=1, max_size=10))
-@settings(max_examples=examples(200))
 def test_nothing_is_lost_if_the_order_changes_on_the_way(runs: list[tuple[list[int], Order]]) -> None:
     delivery, out = Delivery(replace(runs[0][1], every=1)), []
     for i, (numbers, order) in enumerate(runs):

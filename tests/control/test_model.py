@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless.control import version as versions
@@ -32,7 +32,7 @@ from skewless.core.turn import Turn
 from skewless.operators.process.pack import Pack
 from skewless.operators.send import Sender
 from skewless.place import Even, Placement, Rule
-from support.campaign import examples
+from support.campaign import campaign, examples
 from support.cluster import KEYS, SCHEMA, TAIL, WORKERS, Cluster, In, Reference, placements, table
 
 CHOSEN = Chosen("even", "as the test asks")
@@ -249,7 +249,7 @@ steps: dict[str, st.SearchStrategy[Step]] = {
 often = ["micro-batch", "micro-batch", "micro-batch", "hear", "announce", "announce"]
 
 
-@settings(max_examples=examples(60))
+@campaign(60)
 @given(st.integers(1, 3), st.lists(st.sampled_from([*often, *steps]).flatmap(steps.__getitem__), max_size=40))
 def test_a_stream_goes_on_whatever_lags_crashes_or_is_restored(
     tmp_path_factory: pytest.TempPathFactory, retain: int, steps: list[Step]
@@ -260,6 +260,7 @@ def test_a_stream_goes_on_whatever_lags_crashes_or_is_restored(
     world.settles()
 
 
+@pytest.mark.campaign
 @pytest.mark.parametrize("seed", range(examples(4)))
 def test_a_long_stream_goes_on_whatever_lags_crashes_or_is_restored(tmp_path: Path, seed: int) -> None:
     chance, world = random.Random(seed), World(tmp_path)

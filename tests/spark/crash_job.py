@@ -26,7 +26,6 @@ from pyspark.sql.streaming.query import StreamingQuery
 import skewless as sk
 from skewless.core.hashing import xxhash64
 from skewless.spark.listen import _streams
-from support.campaign import SEED
 from support.streams import DAEMON, QUICK
 
 PAGES = ["hot", "hot0", "hot1", "p1", "p2", "p3"]
@@ -75,7 +74,7 @@ def windows_of(events: DataFrame, way: str, folder: Path) -> DataFrame:
     return windows.agg(rows=sk.count(), spent=sk.sum("price"), most=sk.max("n"), total=sk.sum("n"))
 
 
-def placed(events: DataFrame, folder: Path) -> StreamingQuery:
+def placed(events: DataFrame, folder: Path, seed: int) -> StreamingQuery:
     """A query whose slots move all the time."""
     result = sk.keyed(events, "page", place="even").process(
         Running(),
@@ -85,21 +84,21 @@ def placed(events: DataFrame, folder: Path) -> StreamingQuery:
         slots=8,
         rule=sk.place.Rule(alpha=1e9),  # only what is announced below
     )
-    return to_parquet(result, folder, "placed", _another_placement)
+    return to_parquet(result, folder, "placed", seed, _another_placement)
 
 
-def to_parquet(result: DataFrame, folder: Path, way: str, change: Change | None = None) -> StreamingQuery:
+def to_parquet(result: DataFrame, folder: Path, way: str, seed: int, change: Change | None = None) -> StreamingQuery:
     """Start a query, and have its loop announce something new as often as it can."""
     loop = next(reversed(_streams.values()))  # at once, and not when the first micro-batch is done
     writer = result.writeStream.format("parquet").option("checkpointLocation", str(folder / f"{way}-checkpoint"))
     query = writer.trigger(availableNow=True).start(str(folder / way))
     if change is not None:
-        threading.Thread(target=_keep_changing, args=(loop, change), daemon=True).start()
+        threading.Thread(target=_keep_changing, args=(loop, change, seed), daemon=True).start()
     return query
 
 
-def _keep_changing(loop: Any, change: Change) -> None:
-    chance = np.random.default_rng(SEED)
+def _keep_changing(loop: Any, change: Change, seed: int) -> None:
+    chance = np.random.default_rng(seed)
     while True:
         with contextlib.suppress(sk.SkewlessError):  # nothing was heard yet, or the last one is still on its way
             change(loop, chance)
@@ -134,7 +133,7 @@ def in_order(events: DataFrame, folder: Path) -> StreamingQuery:
     return ordered.write(deliver, str(folder / "ordered-checkpoint")).trigger(availableNow=True).start()
 
 
-def main(folder: Path) -> None:
+def main(folder: Path, seed: int) -> None:
     settings = {"spark.sql.session.timeZone": "UTC", "spark.driver.bindAddress": "127.0.0.1"}
     # A machine that is busy elsewhere starts Python slowly, and that is not what is tested.
     settings["spark.python.authenticate.socketTimeout"] = "120s"
@@ -142,10 +141,10 @@ def main(folder: Path) -> None:
     spark = sk.session(2, memory="1g", **settings, **{"spark.sql.shuffle.partitions": "3"})
     schema = "ts timestamp, page string, price decimal(12,2), n long"
     events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    queries = [in_order(events, folder), placed(events, folder)]
+    queries = [in_order(events, folder), placed(events, folder, seed)]
     for way in WINDOWS:
         change = _another_size if way == "tuned" else None
-        queries.append(to_parquet(windows_of(events, way, folder), folder, way, change))
+        queries.append(to_parquet(windows_of(events, way, folder), folder, way, seed, change))
     print("started", flush=True)
     for query in queries:
         query.awaitTermination()
@@ -153,4 +152,4 @@ def main(folder: Path) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]))
+    main(Path(sys.argv[1]), int(sys.argv[2]))

@@ -1,6 +1,6 @@
 """Queries of every operator that are killed again and again end with the rows of ones that were not.
 
-`make soak KILLS=30 SEED=7` kills them more often and at other moments.
+`make test-long` kills them more often and at other moments, and `make soak KILLS=30 SEED=7` as often as you like.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -51,7 +52,7 @@ def write_stream(folder: Path) -> None:
 
 def start(folder: Path) -> subprocess.Popen[str]:
     """The job in a process group of its own, its queries running."""
-    command = [sys.executable, str(JOB), str(folder)]
+    command = [sys.executable, str(JOB), str(folder), str(SEED)]
     with (folder / "log.txt").open("a") as log:
         job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
     assert job.stdout is not None
@@ -69,6 +70,7 @@ def kill(job: subprocess.Popen[str]) -> None:
         os.killpg(job.pid, signal.SIGKILL)
 
 
+@pytest.mark.campaign
 def test_a_query_killed_at_random_gives_the_rows_of_one_that_was_not(spark: SparkSession, tmp_path: Path) -> None:
     write_stream(tmp_path / "in")
     chance, cut_short = random.Random(SEED), 0

@@ -11,7 +11,7 @@ import pytest
 
 JOB = Path(__file__).with_name("lost_executor_job.py")
 
-pytestmark = pytest.mark.spark
+pytestmark = pytest.mark.long  # a cluster of two executors, which are killed and started again three times
 
 
 def test_no_row_is_lost_or_doubled_with_an_executor(tmp_path: Path) -> None:

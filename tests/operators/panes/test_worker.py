@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless import aggregate
@@ -22,7 +22,7 @@ from skewless.core.windows import END, Windows
 from skewless.operators.panes.layout import Layout
 from skewless.operators.panes.partials import Partials
 from skewless.operators.panes.worker import PanesWorker
-from support.campaign import examples
+from support.campaign import campaign
 
 Row = tuple[int, str | None, int | None, int | None]  # time, two key columns, value
 INPUTS = [pa.int64(), pa.float64()]
@@ -112,7 +112,7 @@ def windows_of(parts: Iterable[pa.RecordBatch]) -> dict[tuple[int, str | None, i
     return found
 
 
-@settings(max_examples=examples(150))
+@campaign(150)
 @given(spec=specs(), updating=st.booleans(), data=st.lists(st.lists(rows, max_size=12), min_size=1, max_size=10))
 def test_windows_are_those_written_out_row_by_row(
     spec: Windows, updating: bool, data: list[list[tuple[int, str | None, int | None, int | None, int]]]

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless.control.placements import Placements
@@ -21,7 +21,7 @@ from skewless.core.errors import SkewlessError
 from skewless.core.turn import Turn
 from skewless.operators.process.worker import changed
 from skewless.place.placement import Placement, moves
-from support.campaign import examples
+from support.campaign import campaign
 from support.cluster import HASHES, KEYS, QUERY, TAIL, WORKERS, Cluster, In, Reference, placements, rows_in, table
 
 
@@ -71,7 +71,7 @@ attempts = st.builds(
 batches = st.lists(st.tuples(rows_in, st.lists(attempts, min_size=1, max_size=3)), min_size=3, max_size=14)
 
 
-@settings(max_examples=examples(50))
+@campaign(50)
 @given(ttl=st.none() | st.integers(2, 12), first=placements(), batches=batches)
 def test_rows_come_out_as_from_one_process_whatever_moves_and_however_often_a_batch_is_replayed(
     tmp_path_factory: pytest.TempPathFactory,
