@@ -2,8 +2,10 @@
 
 from skewless.workload.cluster import Cluster, TaskEvents
 from skewless.workload.datasets import elections_like, new_skews, t4sa_like, voters_like, zipf_with_top
+from skewless.workload.hot_spot import HotSpot
 from skewless.workload.linear_road import LinearRoad, Reports
 from skewless.workload.names import Names
+from skewless.workload.nexmark import Events, Nexmark
 from skewless.workload.rate import Constant, Rate, Sine, Spikes
 from skewless.workload.shift import Shift, new_exponents, new_hot_keys, uniform_then_zipf
 from skewless.workload.source_shift import SourceShift, one_becomes_skewed
@@ -20,9 +22,12 @@ __all__ = [
     "TPCH",
     "Cluster",
     "Constant",
+    "Events",
+    "HotSpot",
     "LineItems",
     "LinearRoad",
     "Names",
+    "Nexmark",
     "Rate",
     "Reports",
     "Shift",
