@@ -9,6 +9,7 @@ endif
 
 version := $(shell "$(PYTHON)" -c 'import sys; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)
 ready := .venv/ready-$(version)$(SPARK:%=-spark-%)
+learn := .venv/learn-$(version)$(SPARK:%=-spark-%)
 docs := .venv/docs-$(version)$(SPARK:%=-spark-%)
 pins := $(if $(SPARK),.venv/constraints.txt,constraints.txt)
 
@@ -16,11 +17,11 @@ pins := $(if $(SPARK),.venv/constraints.txt,constraints.txt)
 export PYSPARK_PYTHON := $(CURDIR)/.venv/bin/python
 
 # -c does not reach the packages that build others, as setuptools does pyspark; these do, in old and new pip.
-$(ready) $(docs): export PIP_CONSTRAINT := $(pins)
-$(ready) $(docs): export PIP_BUILD_CONSTRAINT := $(pins)
-$(ready) $(docs): export PIP_USE_PEP517 := 1
+$(ready) $(docs) $(learn): export PIP_CONSTRAINT := $(pins)
+$(ready) $(docs) $(learn): export PIP_BUILD_CONSTRAINT := $(pins)
+$(ready) $(docs) $(learn): export PIP_USE_PEP517 := 1
 
-.PHONY: help test test-long fast soak lint docs bench bench-chop bench-place bench-route bench-skew bench-spark bench-versions demo figures figures-full clean java compiling
+.PHONY: help test test-learn test-long fast soak lint docs bench bench-chop bench-place bench-route bench-skew bench-spark bench-versions demo figures figures-full clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -35,6 +36,9 @@ test: java lint | compiling  ## lint, then the tests and doctests of every chang
 # A campaign is a test that goes on for as long as it is told: KILLS of queries, and TIMES as many examples as usual.
 test-long: java $(ready) | compiling  ## what is left out of make test as too long for every change, and longer campaigns
 	SKEWLESS_KILLS=8 SKEWLESS_TIMES=5 SKEWLESS_SEED=$(SEED) $(pytest) $(by_file) -m 'long or campaign'
+
+test-learn: $(learn) | compiling  ## the tests of learning, which need the extra learn (jax); installs it
+	SKEWLESS_LEARN=1 JAX_PLATFORMS=cpu $(pytest) -n 2 --dist worksteal tests/learn src/skewless/learn
 
 fast: $(ready) | compiling  ## the tests that need no Spark, with fewer examples
 	SKEWLESS_TIMES=0.2 $(pytest) -n 2 --dist worksteal -m 'not spark and not long' --hypothesis-profile=fast
@@ -109,4 +113,9 @@ $(ready): pyproject.toml constraints.txt
 $(docs): $(ready)
 	@echo "Installing mkdocs into .venv."
 	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c $(pins) -e '.[docs]'
+	@touch $@
+
+$(learn): $(ready)
+	@echo "Installing jax, optax and gymnasium into .venv: about 600 MB."
+	@.venv/bin/python -m pip install --quiet --disable-pip-version-check -c $(pins) -e '.[learn]'
 	@touch $@
