@@ -47,7 +47,7 @@ def compare(
     from skewless.simulate import compare as comparing
     from skewless.simulate.plot import check_plot, draw_loads
     from skewless.simulate.source import open_stream
-    from skewless.simulate.table import comparison_table, verdict_sentence
+    from skewless.simulate.table import comparison_table, costs_table, verdict_sentence
 
     with _errors_in_one_line(), _progress() as progress:
         if workers < 1:
@@ -70,6 +70,7 @@ def compare(
         return
     console = Console() if sys.stdout.isatty() else Console(width=100)
     console.print(comparison_table(comparison))
+    console.print(costs_table(comparison))
     console.print(verdict_sentence(comparison), highlight=False, soft_wrap=True)
 
 

@@ -29,6 +29,7 @@ __all__ = [
     "aggregation_cost",
     "bci",
     "bsi",
+    "cardinalities",
     "data_skew",
     "fragments",
     "fragments_per_key",
@@ -163,6 +164,15 @@ def bsi(blocks: Int32Array, n: int) -> float:
     1.0
     """
     return imbalance(blocks, n)
+
+
+def cardinalities(keys: Int64Array, workers: Int32Array, n: int) -> Int64Array:
+    """Distinct keys that each of the `n` workers received.
+
+    >>> cardinalities(np.array([7, 8, 9, 7]), np.array([0, 0, 0, 1], np.int32), n=2)
+    array([3, 1])
+    """
+    return np.bincount(_distinct(keys, workers, n)[1], minlength=n)
 
 
 def bci(keys: Int64Array, blocks: Int32Array, n: int) -> float:

@@ -1,11 +1,18 @@
 from __future__ import annotations
 
+from dataclasses import asdict
+from math import isfinite
+
+import numpy as np
 import pytest
 
-from skewless import split
+from skewless import metrics, split
 from skewless.core.errors import SkewlessError
+from skewless.simulate import Costs
 from skewless.simulate.compare import check_splits, compare, window_and_slide
+from skewless.simulate.map_reduce import Divided
 from skewless.simulate.source import open_stream
+from skewless.split import Prompt, Shuffle, TwoChoices
 
 
 def test_every_strategy_sees_the_whole_stream() -> None:
@@ -40,6 +47,29 @@ def test_a_report_has_the_measures_that_an_average_over_the_tail_hides() -> None
     assert (shuffled["fragments_per_hot_key"], shuffled["fragments_of_the_top_key"]) == (8.0, 8)
     assert hashed["imbalance"] > 1_000 > 1 > shuffled["imbalance"]
     assert shuffled["gamma"] > hashed["gamma"]
+
+
+def test_a_report_has_prompts_costs_as_metrics_computes_them() -> None:
+    with open_stream("zipf:1.5:keys=1000", tuples=10_000) as stream:
+        keys = np.concatenate(list(stream.blocks()))
+        report = compare(stream, ["prompt", "two-choices"], 8, 10_000, 1_000).as_dict()
+    for found, routed in zip(report["splitters"], (Prompt(8).partition(keys), TwoChoices(8).route(keys)), strict=True):
+        costs = metrics.prompt_costs(keys, routed, 8)
+        assert {name: found[name] for name in asdict(costs)} == pytest.approx(asdict(costs))
+        for to in ("hash", "shuffle"):
+            expected = asdict(metrics.prompt_costs_relative(keys, routed, 8, to))
+            finite = {name: value if isfinite(value) else None for name, value in expected.items()}
+            assert found[f"relative_to_{to}"] == pytest.approx(finite)
+
+
+def test_the_makespan_is_that_of_the_slowest_map_and_of_the_slowest_reduce_task() -> None:
+    with open_stream("zipf:1.5:keys=1000", tuples=10_000) as stream:
+        keys = np.concatenate(list(stream.blocks()))
+        result = compare(stream, ["shuffle"], 8, 10_000, 1_000).replays["shuffle"]
+    costs = Costs(tuple=1.0, emit=2.0, partial=3.0)
+    divided = Divided.routed(keys, Shuffle(8).route(keys), 8, 8)
+    expected = metrics.makespan(divided.map_times(costs), divided.reduce_times(costs))
+    assert result.mean_makespan(costs) == pytest.approx(expected)
 
 
 def test_all_strategies_unless_some_are_named() -> None:

@@ -12,9 +12,8 @@ def result(worst: float, fragments: float, seconds: float = 1.0) -> Replay:
     """A replay on two workers, in two windows, of which the second is the worst."""
     loads = np.array([[500, 500], [round(500 * worst), 1000 - round(500 * worst)]])
     each = np.array([fragments, fragments])
-    return Replay(
-        loads, each, each, each.astype(np.int64), each.astype(np.int64), loads.sum(axis=0), 0, 1000, 1000, seconds
-    )
+    whole = each.astype(np.int64)
+    return Replay(loads, loads, each, each, whole, whole, loads.sum(axis=0), 0, 1000, 1000, seconds)
 
 
 def test_hash_is_enough_for_a_stream_without_skew() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from math import isnan
+from dataclasses import asdict, dataclass
+from math import isfinite, isnan
 from typing import Any
 
 import numpy as np
@@ -12,24 +12,37 @@ import numpy as np
 from skewless import split
 from skewless.core.arrays import Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
+from skewless.metrics import PromptCosts
+from skewless.simulate.cluster import Costs
 from skewless.simulate.replay import Replay, replay
 from skewless.simulate.source import Stream
 from skewless.simulate.verdict import Verdict, choose
 from skewless.simulate.warm import warm_up
 
 SLIDES = 10
+REFERENCES = ("hash", "shuffle")
+COSTS = Costs(tuple=1e-6, emit=1e-6, partial=1e-6)
+"""Of the makespan: a microsecond for each tuple, partial result that is emitted, and partial result that is merged."""
 
 
 @dataclass(frozen=True, eq=False)
 class Comparison:
-    """The replay of a stream with each splitter, and which splitter to choose."""
+    """The replay of a stream with each splitter, and which splitter to choose.
+
+    `references` are Prompt's costs of hashing and of shuffling the same stream, to which those of others are relative.
+    """
 
     stream: Stream
     workers: int
     window: int
     slide: int
     replays: dict[str, Replay]
+    references: dict[str, PromptCosts]
     verdict: Verdict
+
+    def relative(self, name: str, to: str) -> PromptCosts:
+        """Prompt's costs of a splitter relative to those of "hash" or "shuffle"."""
+        return self.replays[name].prompt_costs.relative_to(self.references[to])
 
     def as_dict(self) -> dict[str, Any]:
         """Everything that was measured, in types that JSON knows."""
@@ -51,6 +64,9 @@ class Comparison:
                     "fragments_per_hot_key": None if isnan(result.mean_hot_fragments) else result.mean_hot_fragments,
                     "fragments_of_the_top_key": result.most_top_fragments,
                     "gamma": result.mean_gamma,
+                    **asdict(result.prompt_costs),
+                    **{f"relative_to_{to}": _finite(self.relative(name, to)) for to in REFERENCES},
+                    "makespan_seconds": result.mean_makespan(COSTS),
                     "hot_keys": result.hot_keys,
                     "tuples_per_second": round(result.tuples_per_second),
                     "loads": result.total.tolist(),
@@ -107,7 +123,11 @@ def compare(
         else:
             replays[name] = replay(splitter, blocks, workers, window)
     online = {name: result for name, result in replays.items() if name != split.Prompt.name}
-    return Comparison(stream, workers, window, slide, replays, choose(online or replays))
+    references = {
+        name: (replays.get(name) or replay(split.make(name, workers), stream.blocks(), workers, window)).prompt_costs
+        for name in REFERENCES
+    }
+    return Comparison(stream, workers, window, slide, replays, references, choose(online or replays))
 
 
 def check_splits(wanted: Sequence[str]) -> list[str]:
@@ -171,6 +191,11 @@ def _batches(blocks: Iterator[Int64Array], length: int) -> Iterator[Int64Array]:
             waiting = [whole[length:]] if have > length else []
     if waiting:
         yield np.concatenate(waiting)
+
+
+def _finite(costs: PromptCosts) -> dict[str, float | None]:
+    """The costs, without those that are relative to nothing, for which JSON has no number."""
+    return {name: value if isfinite(value) else None for name, value in asdict(costs).items()}
 
 
 def _reported(blocks: Iterator[Int64Array], name: str, on_routed: Callable[[str, int], None]) -> Iterator[Int64Array]:

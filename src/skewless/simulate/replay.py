@@ -13,6 +13,8 @@ import numpy as np
 from skewless import metrics
 from skewless.core.arrays import FloatArray, Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
+from skewless.metrics import PromptCosts
+from skewless.simulate.cluster import Costs
 
 
 class Router(Protocol):
@@ -32,8 +34,8 @@ class Replay:
 
     Parameters
     ----------
-    loads
-        Tuples of each worker in each measured window: an array of windows x workers.
+    loads, cardinalities
+        Tuples, and distinct keys, of each worker in each measured window: arrays of windows x workers.
     fragments_per_key, hot_fragments, top_fragments
         The number of workers that hold a key in each measured window, on average over all keys, on average over those
         that have a worker's fair load or more (NaN if none has), and of the most frequent key.
@@ -52,6 +54,7 @@ class Replay:
     """
 
     loads: Int64Array
+    cardinalities: Int64Array
     fragments_per_key: FloatArray
     hot_fragments: FloatArray
     top_fragments: Int64Array
@@ -112,12 +115,30 @@ class Replay:
     @property
     def mean_imbalance(self) -> float:
         """Dalton's I: tuples by which the busiest worker of a window exceeds the average; the mean of all windows."""
-        return float((self.loads.max(axis=1) - self.loads.mean(axis=1)).mean())
+        return float(_over_average(self.loads).mean())
 
     @property
     def mean_gamma(self) -> float:
         """Dalton's Gamma: partial results that the busiest reducer merges in a window; the mean of all windows."""
         return float(self.gamma.mean())
+
+    @property
+    def prompt_costs(self) -> PromptCosts:
+        """Prompt's BSI, BCI, KSR and MPI with workers for blocks; the mean of all windows."""
+        bsi, bci, ksr = (
+            float(each.mean())
+            for each in (_over_average(self.loads), _over_average(self.cardinalities), self.fragments_per_key)
+        )
+        return PromptCosts(bsi, bci, ksr, (bsi + bci + ksr) / 3)
+
+    def mean_makespan(self, costs: Costs) -> float:
+        """Seconds of the longest map task and then of the longest reduce task (eq. 2.1); the mean of all windows.
+
+        A worker is a map task, which emits a partial result for each of its keys, and there are as many reduce tasks.
+        """
+        maps: FloatArray = costs.tuple * self.loads + costs.emit * self.cardinalities
+        reduces: FloatArray = costs.partial * self.gamma.astype(np.float64)
+        return float(np.mean([metrics.makespan(*each) for each in zip(maps, reduces[:, None], strict=True)]))
 
     @property
     def tuples_per_second(self) -> float:
@@ -172,8 +193,7 @@ def replay(
         seconds += perf_counter() - start
         total += metrics.loads(routed, workers)
         measured.add(block, routed)
-    loads, per_key, hot, top, gamma = measured.finish()
-    return Replay(loads, per_key, hot, top, gamma, total, splitter.hot_keys, window, slide, seconds)
+    return Replay(*measured.finish(), total, splitter.hot_keys, window, slide, seconds)
 
 
 class _Windows:
@@ -187,6 +207,7 @@ class _Windows:
         self.filled = 0
         self.full: deque[tuple[Int64Array, Int32Array]] = deque(maxlen=self.slides)
         self.loads: list[Int64Array] = []
+        self.cardinalities: list[Int64Array] = []
         self.fragments: list[tuple[float, float, int, int]] = []
 
     def add(self, keys: Int64Array, routed: Int32Array) -> None:
@@ -202,23 +223,30 @@ class _Windows:
                 if len(self.full) == self.slides:
                     self._measure(self.full)
 
-    def finish(self) -> tuple[Int64Array, FloatArray, FloatArray, Int64Array, Int64Array]:
+    def finish(self) -> tuple[Int64Array, Int64Array, FloatArray, FloatArray, Int64Array, Int64Array]:
         if not self.loads:
             whole = [*self.full, *self.filling]
             if not whole:
                 raise SkewlessError("the stream is empty: there is nothing to replay")
             self._measure(whole)
         per_key, hot, top, gamma = map(np.array, zip(*self.fragments, strict=True))
-        return np.array(self.loads), per_key, hot, top, gamma
+        return np.array(self.loads), np.array(self.cardinalities), per_key, hot, top, gamma
 
     def _measure(self, pieces: Iterable[tuple[Int64Array, Int32Array]]) -> None:
         keys, routed = _join(pieces)
         self.loads.append(metrics.loads(routed, self.workers))
         routing = keys, routed, self.workers
+        self.cardinalities.append(metrics.cardinalities(*routing))
         per_key, hot, top = (
             measure(*routing) for measure in (metrics.fragments_per_key, metrics.hot_fragments, metrics.top_fragments)
         )
         self.fragments.append((per_key, hot, int(top), metrics.aggregation_cost(*routing, reducers=self.workers)))
+
+
+def _over_average(values: Int64Array) -> FloatArray:
+    """In each window, what the largest of the workers has above the average."""
+    excess: FloatArray = values.max(axis=1) - values.mean(axis=1)
+    return excess
 
 
 def _join(pieces: Iterable[tuple[Int64Array, Int32Array]]) -> tuple[Int64Array, Int32Array]:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from math import isnan
+from math import isfinite, isnan
 
 from rich import box
 from rich.table import Table
 
-from skewless.simulate.compare import Comparison
+from skewless.simulate.compare import COSTS, REFERENCES, Comparison
 
 
 def comparison_table(comparison: Comparison) -> Table:
@@ -41,6 +41,41 @@ def comparison_table(comparison: Comparison) -> Table:
             style="bold" if chosen else None,
         )
     return table
+
+
+def costs_table(comparison: Comparison) -> Table:
+    """Prompt's costs of each splitter, a worker's rows of a window being a block; no wider than 80 columns."""
+    table = Table(
+        title="The same windows by Prompt's costs",
+        caption="Imbalance in tuples (BSI) and in keys (BCI), fragments a key (KSR),\n"
+        "their mean (MPI). Makespan: the longest map task, then the longest\n"
+        "reduce task, at 1 us a tuple and partial result.",
+        title_justify="left",
+        caption_justify="left",
+        box=box.SIMPLE,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("split", no_wrap=True)
+    relative = [f"{cost} of\n{to}" for cost, to in (("BSI", "hash"), ("BCI", "hash"), ("BCI", "shuffle"))]
+    for heading in ("BSI", "BCI", "KSR", "MPI", *relative, "makespan\nms"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for name, result in comparison.replays.items():
+        costs, hashed, shuffled = result.prompt_costs, *(comparison.relative(name, to) for to in REFERENCES)
+        table.add_row(
+            name,
+            f"{costs.bsi:,.0f}",
+            f"{costs.bci:,.1f}",
+            f"{costs.ksr:.2f}",
+            f"{costs.mpi:,.0f}",
+            *(_share(each) for each in (hashed.bsi, hashed.bci, shuffled.bci)),
+            f"{1000 * result.mean_makespan(COSTS):,.1f}",
+        )
+    return table
+
+
+def _share(ratio: float) -> str:
+    """A ratio in few characters; a dash if it is to nothing."""
+    return f"{ratio:.{2 if ratio >= 0.1 else 4}f}" if isfinite(ratio) else "-"
 
 
 def verdict_sentence(comparison: Comparison) -> str:

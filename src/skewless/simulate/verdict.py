@@ -42,7 +42,7 @@ def choose(replays: Mapping[str, Replay], tolerance: float = TOLERANCE) -> Verdi
     >>> def result(loads, fragments_per_key):
     ...     loads = np.array(loads)
     ...     each = np.array([fragments_per_key])
-    ...     return Replay(loads[None], each, each, each, each, loads, 0, 100, 100, 1.0)
+    ...     return Replay(loads[None], loads[None], each, each, each, each, loads, 0, 100, 100, 1.0)
     >>> results = {"hash": result([90, 10], 1.0), "shuffle": result([50, 50], 2.0), "cam": result([52, 48], 1.1)}
     >>> verdict = choose(results)
     >>> verdict.split
