@@ -21,7 +21,7 @@ $(ready) $(docs) $(learn): export PIP_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_BUILD_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_USE_PEP517 := 1
 
-.PHONY: help test test-learn test-long fast soak lint docs bench bench-chop bench-place bench-route bench-skew bench-spark bench-versions demo figures figures-full clean java compiling
+.PHONY: help test test-learn test-long fast soak lint docs bench bench-chop bench-nexmark bench-place bench-route bench-skew bench-spark bench-versions demo figures figures-full clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -73,6 +73,9 @@ bench-skew: java $(ready) | compiling  ## measure what skew costs in wall-clock 
 
 bench-place: java $(ready) | compiling  ## measure processors and moving state on Spark (about 20 minutes)
 	.venv/bin/python -m benchmarks.spark place
+
+bench-nexmark: java $(ready) | compiling  ## measure Nexmark's queries as streams beside Spark's own (about 10 minutes)
+	.venv/bin/python -m benchmarks.spark nexmark
 
 bench-chop: java $(ready) | compiling  ## measure functions of whole windows and ways to cut time (about 20 minutes)
 	.venv/bin/python -m benchmarks.spark chop

@@ -1,6 +1,6 @@
-"""Pages of results that need Spark: windows.md, skew.md, place.md and chop.md under docs/results.
+"""Pages of results that need Spark: windows.md, skew.md, place.md, nexmark.md and chop.md under docs/results.
 
-`make bench-spark`, `make bench-skew`, `make bench-place` and `make bench-chop` write them.
+`make bench-spark`, `make bench-skew`, `make bench-place`, `make bench-nexmark` and `make bench-chop` write them.
 
 `python -m benchmarks.spark windows memory` runs some parts of a page only, and prints them.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import skewless as sk
-from benchmarks import apply, chop, memory, migrate, place, process, skew, windows
+from benchmarks import apply, chop, memory, migrate, nexmark, place, process, skew, windows
 
 Part = tuple[str, int | None, Callable[[SparkSession, Path], list[str]]]
 """Its title, the cores of its session (None for all), and what it measures."""
@@ -46,6 +46,7 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
             ("Tail slots", None, _without_spark(place.table)),
         ],
     ),
+    "nexmark": ("Nexmark", "make bench-nexmark", [("Queries as streams", None, nexmark.table)]),
     "chop": (
         "Time cut, not keys",
         "make bench-chop",

@@ -1,0 +1,136 @@
+"""The queries under `examples/nexmark`, against DuckDB on the same events."""
+
+from __future__ import annotations
+
+import inspect
+from datetime import datetime, timezone
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+from pyspark.sql import DataFrame, SparkSession
+
+from skewless.workload import Events, Nexmark
+from support.nexmark_sql import SQL
+from support.scripts import load
+
+DAYS = (15, 16, 17)  # queries of days; the others are of seconds
+EVENTS, BLOCKS = 2_400, 4
+
+streams, plain, balanced = (load(f"nexmark/{name}") for name in ("streams", "plain", "balanced"))
+
+
+def nexmark(number: int) -> Nexmark:
+    """A bit more than a day of events, or two minutes."""
+    return Nexmark(rate=0.025 if number in DAYS else 20, in_flight=20, active=40, seed=number + 1)
+
+
+def by_duckdb(number: int, events: Events) -> list[Any]:
+    with duckdb.connect() as database:
+        database.execute("set timezone = 'UTC'")
+        for table in ("persons", "auctions", "bids"):
+            database.register(table, getattr(events, table))
+        return rows_of(database.sql(SQL[number]).to_arrow_table())
+
+
+def rows_of(table: pa.Table) -> list[Any]:
+    """Rows in an order of their own, with columns by name and numbers and times in one form."""
+    rows = [sorted((name, plainly(value)) for name, value in row.items()) for row in table.to_pylist()]
+    return sorted(rows)
+
+
+def plainly(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return value.replace(tzinfo=value.tzinfo or timezone.utc).timestamp()
+    if isinstance(value, Decimal):
+        return int(value)
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+@pytest.mark.parametrize("number", sorted(plain.QUERIES))
+def test_a_batch_by_spark_has_the_rows_of_duckdb(spark: SparkSession, tmp_path: Path, number: int) -> None:
+    check_batch(spark, tmp_path, number, plain.QUERIES[number])
+
+
+@pytest.mark.parametrize("number", sorted(balanced.QUERIES))
+def test_a_batch_by_skewless_has_the_rows_of_duckdb(spark: SparkSession, tmp_path: Path, number: int) -> None:
+    check_batch(spark, tmp_path, number, balanced.QUERIES[number])
+
+
+def check_batch(spark: SparkSession, folder: Path, number: int, query: Any) -> None:
+    events = nexmark(number).take(EVENTS)
+    streams.write(str(folder), [events])
+    found = query(streams.batch(spark, str(folder)))
+    expected = by_duckdb(number, events)
+    assert len(expected) > 0
+    assert rows_of(found.toArrow()) == expected
+
+
+FINAL = {
+    5: lambda row: row["start"] + 10,
+    7: lambda row: row["ts"] // 10 * 10 + 10,
+    9: lambda row: row["expires"],
+    11: lambda row: row["end"],
+    12: lambda row: row["end"],
+}
+"""When the rows of a query are given: once the watermark has come that far; at once if it is not here."""
+
+KEYS = {15: ("day",), 16: ("channel", "day"), 17: ("auction", "day"), 18: ("bidder", "auction"), 19: ("auction",)}
+"""The keys of queries whose rows are given again when they change."""
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", sorted(set(plain.QUERIES) - set(plain.BATCH_ONLY)))
+def test_a_stream_by_spark_has_the_rows_of_duckdb(spark: SparkSession, tmp_path: Path, number: int) -> None:
+    check_stream(spark, tmp_path, number, plain.QUERIES[number])
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", sorted(set(balanced.QUERIES) - set(balanced.BATCH_ONLY)))
+def test_a_stream_by_skewless_has_the_rows_of_duckdb(spark: SparkSession, tmp_path: Path, number: int) -> None:
+    query = {5: balanced.counts_of_windows}.get(number, balanced.QUERIES[number])
+    check_stream(spark, tmp_path, number, query, balanced.with_most if number == 5 else None)
+
+
+def check_stream(spark: SparkSession, folder: Path, number: int, query: Any, then: Any = None) -> None:
+    source = nexmark(number)
+    streams.write(str(folder / "events"), source.blocks(EVENTS, EVENTS // BLOCKS))
+    wants_folder = "folder" in inspect.signature(query).parameters
+    rows = query(
+        streams.stream(spark, str(folder / "events")), **({"folder": str(folder / "own")} if wants_folder else {})
+    )
+    found = latest(written(rows, folder, "update" if number in DAYS else "append", then), KEYS.get(number))
+    events = source.take(EVENTS)
+    watermark = plainly(max(pc.max(events.bids["ts"]), pc.max(events.auctions["ts"]), key=lambda ts: ts.value).as_py())
+    final = FINAL.get(number, lambda row: 0)
+    expected = [row for row in by_duckdb(number, events) if final(dict(row)) <= watermark]
+    assert len(expected) > 1
+    assert rows_of(found) == expected
+
+
+def written(rows: DataFrame, folder: Path, mode: str, then: Any) -> pa.Table:
+    """All rows of a stream, with the number of the micro-batch that gave them."""
+    tables = []
+
+    def take(batch: DataFrame, number: int) -> None:
+        table = (then(batch) if then else batch).toArrow()
+        tables.append(table.append_column("batch", pa.array([number] * len(table), pa.int64())))
+
+    writer = rows.writeStream.outputMode(mode).foreachBatch(take).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(folder / "checkpoint")).start().awaitTermination()
+    return pa.concat_tables(tables)
+
+
+def latest(rows: pa.Table, keys: tuple[str, ...] | None) -> pa.Table:
+    """For rows that are given again when they change, those of the last time."""
+    if keys is None:
+        return rows.drop_columns("batch")
+    values = [rows[key].to_pylist() for key in keys]
+    batches = rows["batch"].to_pylist()
+    last = dict(sorted(zip(zip(*values, strict=True), batches, strict=True), key=lambda pair: pair[1]))
+    kept = [last[key] == batch for key, batch in zip(zip(*values, strict=True), batches, strict=True)]
+    return rows.filter(pa.array(kept)).drop_columns("batch")
