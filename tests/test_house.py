@@ -86,7 +86,9 @@ def local_functions() -> list[object]:
     ]
 
 
-@pytest.mark.parametrize("unwanted", ["numba", "skewless.place", "skewless.chop", "skewless.split", "skewless.control"])
+@pytest.mark.parametrize(
+    "unwanted", ["numba", "pandas", "skewless.place", "skewless.chop", "skewless.split", "skewless.control"]
+)
 def test_what_runs_where_rows_lie_loads_little(tmp_path: Path, unwanted: str) -> None:
     file = tmp_path / "functions"
     file.write_bytes(cloudpickle.dumps(local_functions()))

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import types as T
 
@@ -15,6 +15,9 @@ from skewless.core.turn import Turn
 from skewless.operators.send import Sender
 from skewless.operators.windows.spread import copies
 from skewless.spark.stage import LINES, Out
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 @dataclass(frozen=True)

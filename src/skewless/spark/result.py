@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
@@ -22,6 +22,9 @@ from skewless.core.turn import Turn
 from skewless.core.windows import Windows
 from skewless.spark.stage import Out, settle
 from skewless.spark.types import arrow_schema
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 SLIDE = "skewless.slide"
 """Under this name the column of windows has their slide with it, in microseconds."""
@@ -81,6 +84,8 @@ class Result(Out):
 
     def frames(self, answers: Iterator[pa.RecordBatch], turn: Turn) -> Iterator[pd.DataFrame]:
         """The rows that a worker gives, for pandas."""
+        import pandas as pd
+
         straight = self.straight
         names = [*(["start"] if self.windows else []), *[field.name for field in self.fields]]
         for answer in answers:

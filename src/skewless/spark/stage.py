@@ -10,9 +10,8 @@ from __future__ import annotations
 import gc
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import pandas as pd
 import pyarrow as pa
 from pyspark.sql import types as T
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -24,6 +23,9 @@ from skewless.core.windows import END
 from skewless.operators.send import Sender, Sending, received
 from skewless.operators.worker import Maker
 from skewless.spark.store import StateStore, set_timer, this_turn, turn_of
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 LINES = "owner int, part long, control long, rows binary, note array<long>"
 """What is sent to workers, as Spark calls it; see `operators.send.WIRE`."""
@@ -109,6 +111,8 @@ class Run(StatefulProcessor):
 
     def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803 - Spark's names
         """Lines for the worker."""
+        import pandas as pd  # when there are rows: the process that Spark starts for the start of a query has none
+
         lines: list[tuple[int, Any]] = []
         control: Any = None
         for frame in rows:
