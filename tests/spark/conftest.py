@@ -9,7 +9,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from skewless.spark.session import FILE_SYSTEM, MANAGER, configure
-from support.streams import DAEMON, QUICK
+from support.streams import DAEMON, INTERPRETED, PATIENT, QUICK
 
 HERE = Path(__file__).parent
 
@@ -28,12 +28,10 @@ def spark() -> Iterator[SparkSession]:
         configure(SparkSession.builder)
         .master("local[2]")
         .appName("skewless-tests")
+        .config(map={**INTERPRETED, **PATIENT})
         .config(MANAGER, FILE_SYSTEM)
         .config("spark.driver.extraJavaOptions", QUICK)
         .config("spark.python.daemon.module", DAEMON)
-        # Few rows: compiling plans takes longer than interpreting them. Tests that start programs have theirs compiled.
-        .config("spark.sql.codegen.wholeStage", "false")
-        .config("spark.sql.codegen.factoryMode", "NO_CODEGEN")
         .config("spark.ui.liveUpdate.period", "-1")
         .config("spark.ui.enabled", "false")
         .config("spark.ui.showConsoleProgress", "false")

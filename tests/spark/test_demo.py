@@ -19,7 +19,7 @@ from skewless.demo.compare import compare, same, sorted_rows
 from skewless.demo.measured import Comparison, Run
 from skewless.demo.query import WORKERS
 
-CLICKS = Clicks(batches=6, rows=4000, pages=500)
+CLICKS = Clicks(batches=6, rows=1500, pages=200)
 
 
 @pytest.fixture(scope="module")

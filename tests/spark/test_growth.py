@@ -9,15 +9,18 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 from pyspark.sql import DataFrame, SparkSession
 
 import skewless as sk
 from skewless.api.watch import Watch
 from support.streams import partitions, start, stream_of
 
-SIZES = {1: 4, 3: 2, 5: 8}
-"""After how many micro-batches how many workers are asked for; each number is in force two micro-batches later."""
 BATCHES, SLOTS, KEYS = 9, 16, 100
+FEW = (3, 2, 4)
+"""How many workers are asked for after micro-batches 1, 3 and 5; each number is in force two micro-batches later."""
+MANY = (4, 2, 8)
+NAMES = ["hash", *(name for name in sk.place.NAMES if name != "uniform")]
 
 
 class Totals(sk.SlotProcessor):
@@ -54,11 +57,17 @@ def expected(tables: list[pa.Table]) -> dict[int, Counter[Any]]:
     return given
 
 
-def test_any_number_of_workers_come_and_go_under_every_placer(spark: SparkSession, tmp_path: Path) -> None:
+# In `make test` a placer by hashes alone and one by loads: tests/place/test_growth.py has them all, without Spark.
+@pytest.mark.parametrize(
+    ("names", "workers"), [(["consistent", "readj"], FEW), pytest.param(NAMES, MANY, marks=pytest.mark.long)]
+)
+def test_any_number_of_workers_come_and_go_under_every_placer(
+    spark: SparkSession, tmp_path: Path, names: list[str], workers: tuple[int, int, int]
+) -> None:
     # A query for each placer, all at the same time: a query alone waits more than it works.
     tables = batches()
     wanted = expected(tables)
-    names = ["hash", *(name for name in sk.place.NAMES if name != "uniform")]
+    sizes = dict(zip((1, 3, 5), workers, strict=True))
     given: dict[str, dict[int, Counter[Any]]] = {name: {} for name in names}
     active: dict[str, dict[int, int]] = {name: {} for name in names}
 
@@ -68,12 +77,12 @@ def test_any_number_of_workers_come_and_go_under_every_placer(spark: SparkSessio
         if not batch:
             return  # nothing is known yet
         active[name][batch] = before = watching.placement.workers
-        if batch in SIZES:
-            moves = watching.rebalance(SIZES[batch])
-            assert set(range(before, SIZES[batch])) <= {move.target for move in moves}  # new workers all get something
-            assert {move.target for move in moves} <= set(range(SIZES[batch]))
+        if batch in sizes:
+            moves = watching.rebalance(sizes[batch])
+            assert set(range(before, sizes[batch])) <= {move.target for move in moves}  # new workers all get something
+            assert {move.target for move in moves} <= set(range(sizes[batch]))
 
-    with partitions(spark, 8):
+    with partitions(spark, workers[-1]):
         rows, queries = stream_of(spark, tmp_path / "in", tables), {}
         still = sk.place.Rule(alpha=float("inf"))  # only what is asked for
         for name in names:
@@ -87,8 +96,8 @@ def test_any_number_of_workers_come_and_go_under_every_placer(spark: SparkSessio
         watching = sk.watch(query)
         assert watching.wait(BATCHES)
         assert given[name] == wanted
-        assert [active[name][batch] for batch in (1, 3, 5, 7)] == [1, 4, 2, 8]
-        assert set(watching.loads) == set(range(8))
+        assert [active[name][batch] for batch in (1, 3, 5, 7)] == [1, *workers]
+        assert set(watching.loads) == set(range(workers[-1]))
         assert all(watching.loads.values())
         moves = tmp_path / name / "moves"
         handed = [sum(file.stat().st_size for file in (moves / str(version)).iterdir()) for version in (1, 2, 3)]

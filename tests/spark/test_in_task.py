@@ -20,7 +20,7 @@ from skewless.spark import observe, session
 from skewless.spark.observe import all_counts
 from skewless.spark.route import KEY, with_key
 from skewless.split import Splitter
-from support.streams import start, stream_of
+from support.streams import COMPILED, settings, start, stream_of
 
 ROWS, WORKERS = 8_000, 8
 
@@ -28,13 +28,8 @@ ROWS, WORKERS = 8_000, 8
 @pytest.fixture(autouse=True)
 def compiled(spark: SparkSession) -> Iterator[None]:
     """Expressions are compiled here, as they are for users, and interpreted in the other tests, which is faster."""
-    settings = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
-    before = {name: spark.conf.get(name) for name in settings}
-    for name, value in settings.items():
-        spark.conf.set(name, value)
-    yield
-    for name, usual in before.items():
-        spark.conf.set(name, usual or "")
+    with settings(spark, COMPILED):
+        yield
 
 
 def clicks(batches: int) -> list[pa.Table]:

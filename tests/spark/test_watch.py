@@ -59,7 +59,9 @@ def counted(given: dict[int, list[tuple[Any, ...]]]) -> Counter[Any]:
     return Counter(row for rows in given.values() for row in rows)
 
 
-@pytest.mark.parametrize("split", ["dalton", sk.split.Dalton(slide=1000)], ids=["by name", "an object"])
+@pytest.mark.parametrize(
+    "split", [pytest.param("dalton", marks=pytest.mark.long), sk.split.Dalton(slide=1000)], ids=["by name", "an object"]
+)
 def test_two_aggregates_of_one_description_are_balanced_each(spark: SparkSession, tmp_path: Path, split: Any) -> None:
     source = stream_of(spark, tmp_path / "in", tables())
     windows = sk.keyed(source, "k", workers=4, split=split).window("ts", "20 seconds", "10 seconds", "0 seconds")
@@ -82,7 +84,9 @@ def test_two_aggregates_of_one_description_are_balanced_each(spark: SparkSession
     assert watching[0]._loop() is not watching[1]._loop()
 
 
-@pytest.mark.parametrize("place", ["even", sk.place.Even(slots=SLOTS)], ids=["by name", "an object"])
+@pytest.mark.parametrize(
+    "place", [pytest.param("even", marks=pytest.mark.long), sk.place.Even(slots=SLOTS)], ids=["by name", "an object"]
+)
 def test_two_processors_of_one_description_are_balanced_each(spark: SparkSession, tmp_path: Path, place: Any) -> None:
     keyed = sk.keyed(stream_of(spark, tmp_path / "in", tables()), "k", place=place)
     results = [keyed.process(Count(), "n long", folder=str(tmp_path / f"folder{i}"), slots=SLOTS) for i in range(2)]

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -20,6 +20,12 @@ from skewless.api.watch import Watch
 QUICK = "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=512m -XX:+UseSerialGC -Xshare:auto"
 """For the JVM: tests end before code that is compiled with care would pay."""
 DAEMON = "support.daemon"
+PATIENT = {"spark.python.authenticate.socketTimeout": "120s"}
+"""A machine that is busy elsewhere starts Python slowly, and that is not what is tested."""
+INTERPRETED = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
+"""For few rows: compiling plans takes longer than interpreting them."""
+COMPILED = {"spark.sql.codegen.wholeStage": "true", "spark.sql.codegen.factoryMode": "FALLBACK"}
+"""As plans are for users."""
 
 Rows = dict[int, list[tuple[Any, ...]]]
 After = Callable[[int, Watch], None]
@@ -79,11 +85,18 @@ def run(result: DataFrame, checkpoint: Path, after: After | None = None, mode: s
 
 
 @contextmanager
-def partitions(spark: SparkSession, count: int) -> Iterator[None]:
-    """Another number of shuffle partitions than other tests have."""
-    before = spark.conf.get("spark.sql.shuffle.partitions")
-    spark.conf.set("spark.sql.shuffle.partitions", str(count))
+def settings(spark: SparkSession, given: Mapping[str, str]) -> Iterator[None]:
+    """Other settings of the session than other tests have."""
+    before = {name: spark.conf.get(name) or "" for name in given}
+    for name, value in given.items():
+        spark.conf.set(name, value)
     try:
         yield
     finally:
-        spark.conf.set("spark.sql.shuffle.partitions", str(before))
+        for name, value in before.items():
+            spark.conf.set(name, value)
+
+
+def partitions(spark: SparkSession, count: int) -> AbstractContextManager[None]:
+    """Another number of shuffle partitions than other tests have."""
+    return settings(spark, {"spark.sql.shuffle.partitions": str(count)})

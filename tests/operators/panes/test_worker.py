@@ -148,8 +148,8 @@ def run(spec: Windows, kernel: Kernel, times: np.ndarray, values: np.ndarray, st
     return given_rows
 
 
-def test_a_running_sum_of_doubles_does_not_drift_in_a_hundred_thousand_slides() -> None:
-    slides, spec = 100_000, Windows(60, 1)
+def test_a_running_sum_of_doubles_does_not_drift_in_ten_thousand_slides() -> None:
+    slides, spec = 10_000, Windows(60, 1)
     values = np.random.default_rng(5).choice([1e16, 1.0, 1e-3, 3.3e8], slides)
     kernel = aggregate.sum("x").bind([pa.float64()])
     found = run(spec, kernel, np.arange(slides), values, 1000)
@@ -172,7 +172,7 @@ def test_a_window_reads_only_pages_that_enter_or_leave() -> None:
     spec = Windows(600, 1)
     layout, store = Layout(spec, (pa.int64(),), (aggregate.sum("x").bind([pa.float64()]),)), Counting()
     reads = []
-    for second in range(2400):
+    for second in range(1800):
         states = Partials(layout, ((3,),))
         one, when = pa.array([1]), pa.array([second]).cast(pa.timestamp("us"))
         states.add(pa.RecordBatch.from_arrays([one, when, one, pa.array([0.5])], names=list("htkv")))
@@ -183,7 +183,7 @@ def test_a_window_reads_only_pages_that_enter_or_leave() -> None:
         reads.append(before)
         assert sum(part.num_rows for part in closed) == 1
     # the oldest page, what comes after it, and the newest; when the stacks are turned, all of a window
-    assert sorted(reads[1200:])[-3] <= 3
+    assert sorted(reads[1200:])[-2] <= 3
     assert max(reads) <= 12
     assert len([name for name in store.blobs if name.startswith("page/")]) <= 11
 
