@@ -1,34 +1,61 @@
-"""What the work of a cluster costs in all simulated figures: chosen once, not measured.
+"""What the work of a cluster costs in all simulated figures: measured once on Spark, and frozen.
 
-Nobody has published these costs, and they differ between engines. They were chosen before any figure was made, so that
-three things that the papers say are true. A word count over windows of 60 s by 1 s with 64 threads reaches its peak
-below 40,000 tuples a second (Dalton, 5.3): 56 combiners at 200 us for parsing a tuple and 20 us for each of the 60
-windows that it belongs to sustain 40,000. With windows of 60 s by 20 s, one partitioner is a bottleneck and two are not
-(5.4): at 6 us a tuple, one sustains 167,000 tuples a second, while the combiners sustain 215,000. And a partial result
-costs more than a tuple of a window, because it crosses the network and is merged into state: 5 times as much.
+`make bench-costs` measures them, and docs/results/costs.md says how, and why for an aggregate in Python that reads each
+tuple. They are in costs.json, in seconds of one core. Where a paper says at which rates its cluster works, all costs of
+its figures are longer by one factor, so that the servers here are as fast as that cluster: what a tuple costs beside a
+partial result stays as measured, and so does who wins. A tuple that belongs to several windows is read once and added
+to each of them, as Spark's own `window()` and Flink do it, and as the rates of Dalton's authors say.
 
-Only the ratios matter for who wins. Figures with a factor show it with half and twice the cost of all that follows the
-combining of tuples.
+Figures with a factor show it with half and twice the cost of all that follows the combining of tuples.
 """
 
 from __future__ import annotations
 
-from dataclasses import replace
+import json
+from pathlib import Path
 
 from skewless.simulate import Costs
 
-PARSE = 200e-6
-"""Seconds for a tuple, whatever the number of windows it belongs to."""
+MEASURED: dict[str, float] = {
+    name: found["seconds"]
+    for name, found in json.loads((Path(__file__).parent / "costs.json").read_text())["costs"].items()
+}
+"""Seconds on Spark.
 
-WORK = Costs(route=6e-6, tuple=20e-6, emit=20e-6, partial=100e-6, key=20e-6)
-"""Seconds for everything else; `tuple` is for each window that it belongs to."""
+`parse` reads a tuple, and `add` adds it to a partial result; `emit`, `partial` and `key` are those of `Costs`; `route`
+decides where a tuple goes, packs and exchanges it, of which `decide` is the decision; `plan` is for each key of a
+micro-batch that Prompt plans; `pair` compares two texts. `micro-batch` and `task` are the fixed costs of each, and the
+same `with state` if they keep some.
+"""
 
-CHOSEN = "chosen, not measured: 200 us a tuple and 20 us for each window it is in, 20 us to emit a partial result, "
-CHOSEN += "100 us to merge it, 20 us a key, 6 us to route"
+COMBINERS, RATE, WINDOWS = 56, 40_000, 60
+"""Dalton's cluster of 64 threads, 8 of them reducers, has its peak at this rate with 60 windows a tuple (5.3)."""
+
+ROUTE = 2**0.5 * (MEASURED["parse"] + 3 * MEASURED["add"]) / COMBINERS
+"""Seconds of a partitioner for a tuple: with three windows a tuple, one is a bottleneck and two are not (5.4).
+
+What was measured lies on either side: the decision alone is shorter, and with packing and exchanging it is longer.
+"""
+
+SLOWER = COMBINERS / RATE / (MEASURED["parse"] + WINDOWS * MEASURED["add"])
+"""Times that the servers of Dalton's cluster take longer than Spark here, if their combiners sustain that rate."""
+
 MULTIPLES = (0.5, 1.0, 2.0)
 
 
-def work(windows: int, fraction: float = 1.0, merging: float = 1.0) -> Costs:
+def said(slower: float = SLOWER) -> str:
+    """The costs in words, for the setup of a figure."""
+    parse, add, emit, partial, key, route = (
+        f"{1e6 * slower * seconds:.3g}"
+        for seconds in (*(MEASURED[name] for name in ("parse", "add", "emit", "partial", "key")), ROUTE)
+    )
+    return (
+        f"measured on Spark, {slower:.3g} times as long: {parse} us to read a tuple, {add} us for each window that has "
+        f"it, {emit} us to emit a partial result, {partial} us to merge it, {key} us a key, {route} us to route"
+    )
+
+
+def work(windows: int, fraction: float = 1.0, merging: float = 1.0, slower: float = SLOWER) -> Costs:
     """The costs where a tuple belongs to so many windows.
 
     Parameters
@@ -40,19 +67,22 @@ def work(windows: int, fraction: float = 1.0, merging: float = 1.0) -> Costs:
         servers are as busy as with all of them.
     merging
         A multiple of the costs of partial results and keys.
+    slower
+        A multiple of all costs.
 
     Examples
     --------
-    >>> round(work(windows=60).tuple * 1e6), round(work(windows=60, fraction=0.25).tuple * 1e6)
-    (1400, 5600)
-    >>> round(work(windows=1, merging=2).partial * 1e6)
-    200
+    >>> round(56 / work(windows=60).tuple), round(work(windows=60, fraction=0.25).tuple / work(windows=60).tuple)
+    (40000, 4)
+    >>> round(work(windows=1, merging=2).partial / work(windows=1).partial)
+    2
     """
-    return replace(
-        WORK,
-        route=WORK.route / fraction,
-        tuple=(PARSE + windows * WORK.tuple) / fraction,
-        emit=merging * WORK.emit / fraction,
-        partial=merging * WORK.partial / fraction,
-        key=merging * WORK.key / fraction,
+    times = slower / fraction
+    return Costs(
+        route=times * ROUTE,
+        plan=times * MEASURED["plan"],
+        tuple=times * (MEASURED["parse"] + windows * MEASURED["add"]),
+        emit=merging * times * MEASURED["emit"],
+        partial=merging * times * MEASURED["partial"],
+        key=merging * times * MEASURED["key"],
     )

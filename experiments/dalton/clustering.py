@@ -13,6 +13,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from experiments.costs import MEASURED, SLOWER
 from experiments.dalton.rivals import Rival
 from experiments.dalton.word_count import Setup
 from skewless.core.arrays import FloatArray, Int64Array
@@ -21,7 +22,7 @@ from skewless.simulate.arrivals import Keys
 from skewless.simulate.fragments import reducers_of
 from skewless.simulate.partitioners import Partitioners
 
-PAIR = 2e-6  # seconds to compare two texts: chosen, not measured
+PAIR = SLOWER * MEASURED["pair"]  # seconds to compare two texts
 CLUSTERS = 5  # of a key on a combiner
 
 
@@ -33,10 +34,13 @@ class Pairs:
     members: FloatArray
     clusters: FloatArray
 
-    def rate(self, at: float, slide: float, *, members: bool, start: int, end: int) -> float:
-        """The rate that keeps the busiest server just busy in these slides, as work grows with its square."""
+    def rate(self, at: float, slide: float, *, members: bool, start: int, end: int, merging: float = 1.0) -> float:
+        """The rate that keeps the busiest server just busy in these slides, as work grows with its square.
+
+        `merging` is a multiple of what comparing costs a reducer.
+        """
         reducer = self.members if members else self.clusters
-        busiest = max(self.combiner[start:end].mean(), reducer[start:end].mean())
+        busiest = max(self.combiner[start:end].mean(), merging * reducer[start:end].mean())
         return float(at * np.sqrt(slide / busiest))
 
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 from typing import Any
 
-from experiments.costs import CHOSEN
+from experiments.costs import MULTIPLES, said
 from experiments.dalton.rivals import RIVALS
 from experiments.dalton.team import PRINTED, apart, cooperation
 from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, together
@@ -14,11 +15,12 @@ from experiments.picture import legend, lines
 from skewless.simulate import Partitioners, Run, sustainable
 from skewless.workload import Zipf
 
-FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1.0}
+FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1 / 2}
 THREADS, KEYS, EXPONENT = 64, 100_000, 1.5
 SECONDS, SINCE, START = 240.0, 120.0, 160_000.0
 INTERVAL = 10.0
 NAMES = ("hash", "two-choices", "dagreedy", "dalton", "dalton as printed", "bounded")
+COMPARED = NAMES[:4]  # with other costs
 PHASES = {
     "uniform, 1 partitioner": (1, 0.0),
     "uniform, 2 partitioners": (2, 0.0),
@@ -34,6 +36,17 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         tell(f"{name} in three phases")
         rates[name] = [_rate(setup, name, partitioners, s) for partitioners, s in PHASES.values()]
     alone = _rate(setup, "dagreedy", 1, EXPONENT)
+    by_costs: dict[float, dict[str, list[float]]] = {1.0: rates}
+    for merging in MULTIPLES:
+        if merging != 1:
+            tell(f"merging costs {merging:g} times as much")
+            other = replace(setup, merging=merging)
+            by_costs[merging] = {
+                name: [
+                    _rate(other, name, *phase, start) for phase, start in zip(PHASES.values(), rates[name], strict=True)
+                ]
+                for name in COMPARED
+            }
     second = {name: found[1] / found[0] for name, found in rates.items()}
     last = {name: found[2] for name, found in rates.items()}
     checks = (
@@ -65,7 +78,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled(
                 "time", "one run; partitioners doubled at t = 50k", f"a run of {SECONDS:g} s for each phase and rate"
             ),
-            Scaled("costs", "not said", CHOSEN),
+            Scaled("costs", "not said", said()),
         ),
         "With a second partitioner, "
         + ", ".join(f"{name} sustains {factor:.2f} times as much" for name, factor in list(second.items())[:4])
@@ -79,6 +92,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 ("partitioners", "tuples a second"),
                 ((1, round(alone)), (2, round(last["dagreedy"]))),
             ),
+            _costs_table(by_costs),
         ),
         lambda figure: _draw(figure, rates),
     )
@@ -88,8 +102,21 @@ def _row(name: str, rates: list[float]) -> tuple[Cell, ...]:
     return name, *(round(rate) for rate in rates)
 
 
-def _rate(setup: Setup, name: str, partitioners: int, s: float) -> float:
-    return sustainable(partial(_at, setup, name, partitioners, s), START, SINCE, TOLERANCE).rate
+def _costs_table(rates: dict[float, dict[str, list[float]]]) -> Table:
+    """What the second partitioner brings, and how far Dalton is ahead in the end, by the costs of merging."""
+    rows: list[tuple[Cell, ...]] = []
+    for name in COMPARED:
+        found = [rates[merging] for merging in MULTIPLES]
+        second = (round(each[name][1] / each[name][0], 2) for each in found)
+        ahead = (round(each["dalton"][2] / each[name][2], 2) for each in found)
+        rows.append((name, *second, *ahead))
+    what = ("2 partitioners over 1, uniform", "dalton over it, skewed")
+    columns = (f"{each}, merging x {merging:g}" for each in what for merging in MULTIPLES)
+    return Table("By the costs of merging", ("", *columns), tuple(rows))
+
+
+def _rate(setup: Setup, name: str, partitioners: int, s: float, start: float = START) -> float:
+    return sustainable(partial(_at, setup, name, partitioners, s), start, SINCE, TOLERANCE).rate
 
 
 def _at(setup: Setup, name: str, partitioners: int, s: float, rate: float) -> Run:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
-from experiments.costs import CHOSEN
+from experiments.costs import MULTIPLES, said
 from experiments.dalton.rivals import PAPERS, RIVALS
 from experiments.dalton.scaling import THREADS, streams
-from experiments.dalton.word_count import Setup, at_rate, capacity, gains
+from experiments.dalton.word_count import Setup, at_rate, capacity, gains, gains_by_costs
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import legend, lines
 
@@ -23,14 +24,17 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     fraction = FRACTION[scale]
     keys = streams(fraction)[STREAM]
     found: dict[tuple[str, int], list[float]] = {}
+    peaks: dict[float, dict[str, float]] = {merging: {} for merging in MULTIPLES}
     for name in NAMES:
         for threads in THREADS:
             tell(f"{name} on {threads} threads")
             setup = Setup(threads, fraction)
+            runs = [at_rate(setup, RIVALS[name], keys, rate, SECONDS) for rate in RATES]
             found[name, threads] = [
-                min(rate, capacity(at_rate(setup, RIVALS[name], keys, rate, SECONDS), fraction, SINCE, SECONDS))
-                for rate in RATES
+                min(rate, capacity(each, fraction, SINCE, SECONDS)) for rate, each in zip(RATES, runs, strict=True)
             ]
+        for merging, peak_of in peaks.items():
+            peak_of[name] = min(RATES[-1], capacity(runs[-1], fraction, SINCE, SECONDS, merging))
     peak = {name: found[name, 64][-1] for name in NAMES}
     paper = (*PAPERS, "dalton")
     checks = (
@@ -58,22 +62,27 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled("rate", "up to 40,000 tuples a second", f"5,000 to 40,000, {fraction:g} of it simulated"),
             Scaled("windows", "60 s by 1 s", "60 s by 1 s"),
             Scaled("time at a rate", "not said", f"{SECONDS:g} s, the first {SINCE:g} s not counted"),
-            Scaled("costs", "not said", CHOSEN),
+            Scaled("costs", "not said", said()),
         ),
         f"At 5,000 tuples a second dalton gets {found['dalton', 8][0]:,.0f} through on 8 threads and "
         f"{found['dalton', 64][0]:,.0f} on 64; at 40,000 {found['dalton', 8][-1]:,.0f} and {peak['dalton']:,.0f}, hash "
         f"{found['hash', 8][-1]:,.0f} and {peak['hash']:,.0f}.",
         checks,
-        tuple(
-            Table(
-                f"{threads} threads: tuples a second that get through, by the rate of the input",
-                ("", *(f"{rate:,.0f}" for rate in RATES)),
-                tuple(_row(name, found[name, threads]) for name in NAMES),
-            )
-            for threads in THREADS
+        (
+            *_tables(found),
+            gains_by_costs(f"At {RATES[-1]:,.0f} tuples a second and {THREADS[-1]} threads", {"": peaks}),
         ),
         lambda figure: _draw(figure, found),
     )
+
+
+def _tables(found: dict[tuple[str, int], list[float]]) -> Iterator[Table]:
+    for threads in THREADS:
+        yield Table(
+            f"{threads} threads: tuples a second that get through, by the rate of the input",
+            ("", *(f"{rate:,.0f}" for rate in RATES)),
+            tuple(_row(name, found[name, threads]) for name in NAMES),
+        )
 
 
 def _row(name: str, rates: list[float]) -> tuple[Cell, ...]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from experiments.costs import CHOSEN
+from experiments.costs import MULTIPLES, said
 from experiments.dalton.rivals import RIVALS
 from experiments.dalton.team import PRINTED, TELL, WORK, Alternating, apart, cooperation
 from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, capacity, together
@@ -17,13 +17,14 @@ from skewless.simulate.arrivals import Keys
 from skewless.workload import Zipf
 
 THREADS = 64
-FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1.0}
+FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1 / 4}
 PHASE: dict[Scale, float] = {"small": 500.0, "full": 5000.0}
-PHASE_FRACTION: dict[Scale, float] = {"small": 1 / 32, "full": 1 / 4}
+PHASE_FRACTION = 1 / 32
 KEYS, EXPONENT = 100_000, 1.5
 SECONDS, SINCE, START = 300.0, 180.0, 200_000.0
 NEVER = float("inf")
 INTERVALS = (1.0, 5.0, 10.0, 20.0, 40.0, NEVER)
+COMPARED = (1.0, 10.0, NEVER)  # with other costs
 BASE = 7.0  # seconds that the Q-table reducer takes in 14b: an interval of 10 s is the shortest that is long enough
 EXPECTED = (10.0, 20.0, 40.0, 10.0)
 
@@ -66,6 +67,18 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             swept[name, stream] = [_point(setup, sources, name, team, interval) for interval in INTERVALS]
     adapted, settled, paces = _adapting(scale, tell)
     at_ten = INTERVALS.index(10.0)
+    by_costs: dict[tuple[str, float], list[float]] = {}
+    for stream, sources in streams.items():
+        for merging in MULTIPLES:
+            tell(f"14a: {stream}, merging x {merging:g}")
+            known = [swept["dalton", stream][INTERVALS.index(interval)] for interval in COMPARED]
+            other = replace(setup, merging=merging)
+            by_costs[stream, merging] = [
+                point.rate
+                if merging == 1
+                else _point(other, sources, "dalton", teams["dalton"], interval, point.rate).rate
+                for interval, point in zip(COMPARED, known, strict=True)
+            ]
     checks = tuple(
         check
         for stream in streams
@@ -93,14 +106,18 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 f"{keys:,}: {setup.fraction:g} of 100,000, and of the rate",
             ),
             Scaled("time at a rate (14a)", "not said", f"{SECONDS:g} s, the last {SECONDS - SINCE:g} s counted"),
-            Scaled("a phase of the reducer (14b)", "5,000 s", f"{PHASE[scale]:g} s"),
+            Scaled(
+                "a phase of the reducer (14b)",
+                "5,000 s",
+                f"{PHASE[scale]:g} s, {PHASE_FRACTION:g} of the keys and rate",
+            ),
             Scaled(
                 "time of the reducer",
                 "not said",
                 f"{WORK:g} s (14a); {BASE:g}, {2 * BASE:g}, {4 * BASE:g}, {BASE:g} s (14b)",
             ),
             Scaled("time of a partitioner for a message", "not said", f"{TELL:g} s, chosen"),
-            Scaled("costs", "not said", CHOSEN),
+            Scaled("costs", "not said", said()),
         ),
         f"With a uniform and a Zipf source, messages every 10 s sustain {one[at_ten].rate:,.0f} tuples a second, every "
         f"second {one[0].rate:,.0f}, and none {one[-1].rate:,.0f}. DSYNC settles at "
@@ -114,13 +131,18 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                     ("DSYNC, s", *(f"{stream}: {what}" for stream in streams for what in _COLUMNS)),
                     tuple(
                         (
-                            "never" if interval == NEVER else f"{interval:g}",
+                            _dsync(interval),
                             *(cell for stream in streams for cell in _cells(swept[name, stream][i])),
                         )
                         for i, interval in enumerate(INTERVALS)
                     ),
                 )
                 for name in teams
+            ),
+            Table(
+                "14a: dalton's rate over that with messages every 10 s, by the costs of merging",
+                ("", *(f"{stream}: {_dsync(each)}" for stream in streams for each in COMPARED if each != 10.0)),
+                tuple(_relative(merging, by_costs, list(streams)) for merging in MULTIPLES),
             ),
             Table(
                 "14b: rates that the cluster could do, tuples a second, by phase of the reducer",
@@ -130,6 +152,18 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         ),
         lambda figure: _draw(figure, swept, adapted, PHASE[scale]),
     )
+
+
+def _dsync(interval: float) -> str:
+    return "never" if interval == NEVER else f"{interval:g}"
+
+
+def _relative(merging: float, rates: dict[tuple[str, float], list[float]], streams: Sequence[str]) -> tuple[Cell, ...]:
+    cells: list[Cell] = [f"merging x {merging:g}"]
+    for stream in streams:
+        found = dict(zip(COMPARED, rates[stream, merging], strict=True))
+        cells += [round(found[interval] / found[10.0], 2) for interval in COMPARED if interval != 10.0]
+    return tuple(cells)
 
 
 _COLUMNS = ("tuples a second", "max/avg", "fragments of the hottest key")
@@ -144,7 +178,12 @@ def _cells(point: Point) -> tuple[int, float, float]:
 
 
 def _point(
-    setup: Setup, sources: Sequence[Keys], name: str, team: Callable[[float], Partitioners], interval: float
+    setup: Setup,
+    sources: Sequence[Keys],
+    name: str,
+    team: Callable[[float], Partitioners],
+    interval: float,
+    start: float = START,
 ) -> Point:
     rival = RIVALS["dalton as printed" if name == "dalton as printed" else "dalton"]
 
@@ -152,7 +191,7 @@ def _point(
         partitioners = apart(setup, rival, 2) if interval == NEVER else team(interval)
         return together(setup, sources, rival, partitioners, rate, SECONDS, watch=(0,))
 
-    found = sustainable(at, START, SINCE, TOLERANCE)
+    found = sustainable(at, start, SINCE, TOLERANCE)
     late = found.run.time > SINCE
     return Point(found.rate, float(found.run.max_over_avg[late].mean()), float(found.run.watched[late].mean()))
 
@@ -180,7 +219,7 @@ def _sweep_checks(stream: str, rates: Sequence[float], at_ten: int) -> tuple[Che
 
 def _adapting(scale: Scale, tell: Tell) -> tuple[list[tuple[float, float]], list[float], dict[str, list[float]]]:
     """The intervals over time; where they settle; and the rate of each phase for the adaptive and fixed intervals."""
-    setup, phase = Setup(THREADS, PHASE_FRACTION[scale], THIRDS), PHASE[scale]
+    setup, phase = Setup(THREADS, PHASE_FRACTION, THIRDS), PHASE[scale]
     keys = round(KEYS * setup.fraction)
     sources = (Zipf(0.0, keys, seed=1), Zipf(EXPONENT, keys, seed=3))
 
@@ -212,7 +251,7 @@ def _draw(
     shown = {f"{name}, {stream}": [point.rate / 1000 for point in points] for (name, stream), points in swept.items()}
     ticks = range(len(INTERVALS))
     lines(left, ticks, shown, x="DSYNC, s", y="1,000 tuples a second", title="a: how often to synchronise")
-    left.set_xticks(ticks, ["never" if each == NEVER else f"{each:g}" for each in INTERVALS])
+    left.set_xticks(ticks, [_dsync(each) for each in INTERVALS])
     left.set_ylim(bottom=0)
     left.legend(frameon=False, fontsize=6)
     right.step([0.0, *(at for at, _ in adapted)], [20.0, *(each for _, each in adapted)], where="post")

@@ -19,7 +19,7 @@ from experiments.dalton.word_count import Setup, gain_checks, gains, growth, sus
 from experiments.figure import Check, Figure, Outcome, Scale, Tell
 from skewless.workload import Zipf
 
-FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1.0}
+FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1 / 2}
 TIMES = (240.0, 120.0)
 
 

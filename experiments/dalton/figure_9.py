@@ -2,34 +2,57 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from experiments.costs import CHOSEN, MULTIPLES
-from experiments.dalton.clustering import PAIR, Pairs, pairs
-from experiments.dalton.rivals import BATCHED, PAPERS, PAPERS_BATCHED, RIVALS, SHOWN
-from experiments.dalton.shifts import Phases, phases
-from experiments.dalton.word_count import PEAK, THIRDS, Setup, gain_checks, gains
-from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
-from experiments.picture import legend, lines
-from skewless.workload import new_skews, uniform_then_zipf, voters_like
+import numpy as np
 
-FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1.0}
-PHASE: dict[Scale, float] = {"small": 240.0, "full": 1000.0}
-BATCHED_PHASE: dict[Scale, float] = {"small": 60.0, "full": 240.0}
+from experiments.costs import MULTIPLES, said, work
+from experiments.dalton.clustering import PAIR, Pairs, pairs
+from experiments.dalton.planning import PLANNING, planning_table, told_planning
+from experiments.dalton.rivals import BATCHED, PAPERS, PAPERS_BATCHED, RIVALS, SHOWN
+from experiments.dalton.scaling import MILDER
+from experiments.dalton.shifts import FREE, Phases, phases
+from experiments.dalton.word_count import PEAK, THIRDS, Setup, at_rate, capacity, gain_checks, gains, gains_by_costs
+from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
+from experiments.picture import legend, lines
+from skewless.workload import Zipf, new_skews, uniform_then_zipf, voters_like
+
+FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1 / 2}
+PHASE = 240.0
+BATCHED_PHASE: dict[Scale, float] = {"small": 60.0, "full": 120.0}
 KEYS, EXPONENT = 100_000, 1.5
 BATCHED_RATE = 200_000.0
 COUNT, DRAWN = 4, 6
 SKEWED = slice(1, None, 2)
 UNIFORM = slice(0, None, 2)
 VOTERS_RATE, VOTERS_SLIDES = 5_000.0, 15
+MEMBERS, CLUSTERS = "all members", "one member of each"  # what GREEDY compares of two clusters
 
 
 def run(scale: Scale, tell: Tell) -> Outcome:
     """Alternate uniform and Zipf streams, in three settings, and draw exponents in a fourth."""
     setup = Setup(64, FRACTION[scale])
     batched = Setup(64, FRACTION[scale], batches=True)
-    keys, phase, short = round(KEYS * setup.fraction), PHASE[scale], BATCHED_PHASE[scale]
-    a = _alternating(setup, 1.0, phase, keys, tell)
+    keys, phase, short = round(KEYS * setup.fraction), PHASE, BATCHED_PHASE[scale]
+    a = phases(
+        setup,
+        RIVALS,
+        lambda every: uniform_then_zipf(EXPONENT, every, keys),
+        rate=PEAK,
+        phase=phase,
+        count=COUNT,
+        tell=tell,
+    )
+    mild = phases(
+        setup,
+        {name: RIVALS[name] for name in (*PAPERS, "dalton")},
+        lambda every: uniform_then_zipf(MILDER, every, keys),
+        rate=PEAK,
+        phase=phase,
+        count=2,
+        tell=tell,
+    ).mean(SKEWED)
     b = phases(
         batched,
         BATCHED,
@@ -39,7 +62,9 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         count=COUNT,
         tell=tell,
     )
-    c = _clustering(tell)
+    planned = {times: _planned(replace(batched, planning=times), short, keys) for times in PLANNING}
+    by_pairs = _clustering(tell)
+    c = {how: found[1.0] for how, found in by_pairs.items()}
     d = phases(
         setup,
         RIVALS,
@@ -49,19 +74,26 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         count=DRAWN,
         tell=tell,
     )
-    costs = {merging: a if merging == 1 else _alternating(setup, merging, phase, keys, tell) for merging in MULTIPLES}
+    hottest = float(Zipf(EXPONENT, keys).frequencies[0])
     skewed, uniform = a.mean(SKEWED), a.mean(UNIFORM)
+    free = a.mean(SKEWED, FREE), a.mean(UNIFORM, FREE)
     found_a, found_b = gains(skewed, PAPERS), gains(b.mean(SKEWED), PAPERS_BATCHED)
-    found_c, found_d = gains(c["members"], PAPERS), gains(d.mean(slice(None)), PAPERS)
-    by_clusters = gains(c["clusters"], PAPERS)
+    found_c, found_d = gains(c[MEMBERS], PAPERS), gains(d.mean(slice(None)), PAPERS)
+    by_clusters = gains(c[CLUSTERS], PAPERS)
     slowest = min(PAPERS, key=lambda name: d.mean(slice(None))[name])
     rest = gains(d.mean(slice(None)), [name for name in PAPERS if name != slowest])[1]
+    why_hash = (
+        "Nothing but partitioners, combiners and reducers is ever the bottleneck here, so that whoever leaves a key of "
+        f"{hottest:.0%} on one worker gets no more than {1 / (hottest * work(setup.slides).tuple):,.0f} tuples a "
+        f"second: hash has {skewed['hash']:,.0f}. With Zipf {MILDER} in the skewed phases of 9a the gains are "
+        f"{gains(mild, PAPERS)[0]:.2f} to {gains(mild, PAPERS)[1]:.1f}."
+    )
     why_d = (
         f"The largest gain is over {slowest}, whose reducers are the bottleneck with these costs of merging; over the "
-        f"others of the paper it is at most {rest:.2f}. {WHY_HASH}"
+        f"others of the paper it is at most {rest:.2f}. {why_hash}"
     )
     checks = (
-        *gain_checks("9a, Zipf phases", found_a, (1.3, 6.0), WHY_HASH),
+        *gain_checks("9a, Zipf phases", found_a, (1.3, 6.0), why_hash),
         Check("9a, uniform phases: dalton over hash", uniform["dalton"] / uniform["hash"], low=0.8),
         Check(
             "9a: rate in Zipf phases over uniform ones, the most of the paper's algorithms",
@@ -69,14 +101,14 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             high=1.0,
             essential=False,
             why="A Zipf stream has fewer keys in a window, so that those who split all keys merge fewer partial "
-            "results. Here they are bound by their reducers in uniform phases.",
+            "results. Here they are bound by their reducers in uniform phases: if partial results cost nothing, the "
+            f"most is {max(free[0][name] / free[1][name] for name in (*PAPERS, 'dalton')):.2f}.",
         ),
         *gain_checks(
             "9b, Zipf phases",
             found_b,
             (1.1, 1.8),
-            f"{WHY_HASH} Prompt sees the whole batch before it routes it, and its planning costs nothing here: Dalton "
-            f"would win if it took {max(0.0, 1 - found_b[0]):.0%} of Prompt's time.",
+            f"{why_hash} Prompt sees the whole batch before it routes it. {told_planning(planned, b.mean(SKEWED))}",
         ),
         *gain_checks(
             "9c, skewed phases",
@@ -106,7 +138,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled(
                 "rate", "as the system takes it", "fixed; shown is the rate that keeps the busiest server just busy"
             ),
-            Scaled("costs", "not said", f"{CHOSEN}; {1e6 * PAIR:g} us to compare two texts"),
+            Scaled("costs", "not said", f"{said()}; {1e6 * PAIR:.3g} us to compare two texts"),
         ),
         f"In Zipf phases dalton is {found_a[0]:.2f} to {found_a[1]:.1f} times as fast as the paper's rivals (9a), in "
         f"micro-batches {found_b[0]:.2f} to {found_b[1]:.1f} times (9b), in clustering {found_c[0]:.2f} to "
@@ -117,37 +149,30 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             b.table("9b: word count in micro-batches, tuples a second", turns),
             Table(
                 "9c: clustering of voters in skewed phases, tuples a second, by how GREEDY compares clusters",
-                ("", "all members", "one member of each"),
-                tuple((name, round(c["members"][name]), round(c["clusters"][name])) for name in RIVALS),
+                ("", MEMBERS, CLUSTERS),
+                tuple((name, round(c[MEMBERS][name]), round(c[CLUSTERS][name])) for name in RIVALS),
             ),
             d.table("9d: word count, tuples a second", exponents),
-            _by_costs(costs),
+            a.by_costs("9a: gain in Zipf phases", SKEWED),
+            b.by_costs("9b: gain in Zipf phases", SKEWED),
+            planning_table("9b, Zipf phases", planned, b.mean(SKEWED)),
+            gains_by_costs("9c: gain in skewed phases, by what comparing costs a reducer", by_pairs),
+            d.by_costs("9d: gain, all phases", slice(None)),
         ),
         lambda figure: _draw(figure, a, b, c, d),
     )
 
 
-WHY_HASH = (
-    "In the simulator nothing but partitioners, combiners and reducers is ever the bottleneck, so that whoever leaves "
-    "a key of 38 % on one or two workers is as slow as their load says. Figure 7 has the gains with a milder skew."
-)
+def _planned(setup: Setup, phase: float, keys: int) -> float:
+    """Prompt's mean rate in Zipf phases."""
+    stream = uniform_then_zipf(EXPONENT, round(phase * BATCHED_RATE * setup.fraction), keys)
+    found = at_rate(setup, BATCHED["prompt"], stream, BATCHED_RATE, phase * COUNT)
+    each = [capacity(found, setup.fraction, number * phase, (number + 1) * phase) for number in range(COUNT)]
+    return float(np.mean(each[SKEWED]))
 
 
-def _alternating(setup: Setup, merging: float, phase: float, keys: int, tell: Tell) -> Phases:
-    other = Setup(setup.threads, setup.fraction, merging=merging)
-    return phases(
-        other,
-        RIVALS,
-        lambda every: uniform_then_zipf(EXPONENT, every, keys),
-        rate=PEAK,
-        phase=phase,
-        count=COUNT,
-        tell=tell,
-    )
-
-
-def _clustering(tell: Tell) -> dict[str, dict[str, float]]:
-    """Rates in the skewed phase, by how reducers compare clusters; a phase has 5 slides."""
+def _clustering(tell: Tell) -> dict[str, dict[float, dict[str, float]]]:
+    """Rates in the skewed phase, by how reducers compare clusters and what that costs them; a phase has 5 slides."""
     setup = Setup(64, 1.0, THIRDS)
     every = round(VOTERS_RATE * 20 * VOTERS_SLIDES / 3)
     found: dict[str, Pairs] = {}
@@ -157,25 +182,14 @@ def _clustering(tell: Tell) -> dict[str, dict[str, float]]:
     # Of the second phase, the slides in which the window has nothing of the first.
     return {
         how: {
-            name: each.rate(VOTERS_RATE, 20.0, members=how == "members", start=7, end=10)
-            for name, each in found.items()
+            merging: {
+                name: each.rate(VOTERS_RATE, 20.0, members=how == MEMBERS, start=7, end=10, merging=merging)
+                for name, each in found.items()
+            }
+            for merging in MULTIPLES
         }
-        for how in ("members", "clusters")
+        for how in (MEMBERS, CLUSTERS)
     }
-
-
-def _by_costs(costs: dict[float, Phases]) -> Table:
-    skewed = {merging: each.mean(SKEWED) for merging, each in costs.items()}
-    rows: list[tuple[Cell, ...]] = [
-        (name, *(round(rates["dalton"] / rates[name], 2) for rates in skewed.values()))
-        for name in RIVALS
-        if name != "dalton"
-    ]
-    return Table(
-        "9a: gain of dalton in Zipf phases, by the costs of merging",
-        ("over", *(f"x {each:g}" for each in costs)),
-        tuple(rows),
-    )
 
 
 def _draw(figure: Any, a: Phases, b: Phases, c: dict[str, dict[str, float]], d: Phases) -> None:

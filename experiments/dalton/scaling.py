@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from experiments.costs import CHOSEN, MULTIPLES
+from experiments.costs import MULTIPLES, said
 from experiments.dalton.rivals import SHOWN, Rival
-from experiments.dalton.word_count import PEAK, Setup, sustained
+from experiments.dalton.word_count import PEAK, Setup, gains_by_costs, sustained
 from experiments.figure import Cell, Scaled, Table, Tell
 from experiments.picture import legend, lines
 from skewless.workload import Zipf, zipf_with_top
@@ -55,7 +55,7 @@ def by_costs(
     known: Mapping[str, float],
     tell: Tell,
 ) -> dict[float, dict[str, float]]:
-    """The rates of all with half and twice the costs of merging; those of the chosen costs are known."""
+    """The rates of all with half and twice the costs of merging; those of the measured costs are known."""
     found: dict[float, dict[str, float]] = {}
     for merging in MULTIPLES:
         tell(f"merging costs {merging:g} times as much")
@@ -78,17 +78,7 @@ def tables(rates: Rates, costs: Mapping[str, Mapping[float, Mapping[str, float]]
         )
         for data, by_name in rates.items()
     ]
-    known = [set(found) for by_merging in costs.values() for found in by_merging.values()]
-    names = [name for name in rates[SYNTHETIC] if name != "dalton" and all(name in each for each in known)]
-    columns = [(data, merging) for data, found in costs.items() for merging in found]
-    rows: list[tuple[Cell, ...]] = []
-    for name in names:
-        factors = [costs[data][merging]["dalton"] / costs[data][merging][name] for data, merging in columns]
-        rows.append((name, *(round(factor, 2) for factor in factors)))
-    shown = (f"{data}, merging x {merging:g}" for data, merging in columns)
-    every.append(
-        Table(f"Gain of dalton at {THREADS[-1]} threads, by the costs of merging", ("over", *shown), tuple(rows))
-    )
+    every.append(gains_by_costs(f"Gain of dalton at {THREADS[-1]} threads, by the costs of merging", costs))
     return tuple(every)
 
 
@@ -109,7 +99,7 @@ def scales(setup: Setup, times: tuple[float, float]) -> tuple[Scaled, ...]:
             "rate", "up to 40,000 tuples a second", f"{setup.fraction:g} of it, on servers that are slower by as much"
         ),
         Scaled("time at a rate", "not said", f"{times[0]:g} s, the first {times[1]:g} s not counted"),
-        Scaled("costs", "not said", CHOSEN),
+        Scaled("costs", "not said", said()),
     )
 
 

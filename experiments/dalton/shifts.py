@@ -3,32 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
+from experiments.costs import MULTIPLES
 from experiments.dalton.rivals import Rival
-from experiments.dalton.word_count import Setup, at_rate, capacity
+from experiments.dalton.word_count import Setup, at_rate, capacity, gains_by_costs
 from experiments.figure import Cell, Table, Tell
 from skewless.simulate.arrivals import Keys
+
+FREE = 0.0
+"""A multiple of the costs of merging, to see what they explain."""
 
 
 @dataclass(frozen=True)
 class Phases:
-    """Rates that would keep the busiest server just busy: by algorithm and phase, and over time for the picture."""
+    """Rates that would keep the busiest server just busy.
 
-    rates: dict[str, list[float]]
+    Attributes
+    ----------
+    rates
+        By a multiple of the costs of merging, by algorithm and phase.
+    curves
+        By algorithm, over time, for the picture.
+    step
+        Seconds between two points of a curve.
+    """
+
+    rates: dict[float, dict[str, list[float]]]
     curves: dict[str, list[float]]
     step: float
 
-    def mean(self, phases: slice) -> dict[str, float]:
+    def mean(self, phases: slice, merging: float = 1.0) -> dict[str, float]:
         """The mean rate of each algorithm over some phases."""
-        return {name: float(np.mean(rates[phases])) for name, rates in self.rates.items()}
+        return {name: float(np.mean(rates[phases])) for name, rates in self.rates[merging].items()}
 
     def table(self, title: str, names: tuple[str, ...]) -> Table:
         """A row for each algorithm, a column for each phase."""
-        rows = tuple(_row(name, rates) for name, rates in self.rates.items())
+        rows = tuple(_row(name, rates) for name, rates in self.rates[1.0].items())
         return Table(title, ("", *names), rows)
+
+    def by_costs(self, title: str, phases: slice) -> Table:
+        """The gain of Dalton over each of the others in some phases, by the costs of merging."""
+        return gains_by_costs(title, {"": {merging: self.mean(phases, merging) for merging in MULTIPLES}})
 
 
 def phases(
@@ -44,13 +62,23 @@ def phases(
 ) -> Phases:
     """Run every algorithm at the same rate over `count` phases; `stream` is given the tuples of a phase."""
     keys = stream(round(phase * rate * setup.fraction))
-    rates, curves = {}, {}
+    rates: dict[float, dict[str, list[float]]] = {merging: {} for merging in (FREE, *MULTIPLES)}
+    curves = {}
     step = phase * count / points
     for name, rival in rivals.items():
         tell(f"{name} over {count} phases")
         found = at_rate(setup, rival, keys, rate, phase * count)
-        rates[name] = [capacity(found, setup.fraction, i * phase, (i + 1) * phase) for i in range(count)]
         curves[name] = [capacity(found, setup.fraction, i * step, (i + 1) * step) for i in range(points)]
+        for merging in rates:
+            other, times = found, merging
+            if setup.batches and merging != 1:  # the stages of a micro-batch have to be timed anew
+                other, times = (
+                    at_rate(replace(setup, merging=merging * setup.merging), rival, keys, rate, phase * count),
+                    1.0,
+                )
+            rates[merging][name] = [
+                capacity(other, setup.fraction, i * phase, (i + 1) * phase, times) for i in range(count)
+            ]
     return Phases(rates, curves, step)
 
 

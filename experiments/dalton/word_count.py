@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from experiments.costs import work
 from experiments.dalton.rivals import Rival
-from experiments.figure import Check
+from experiments.figure import Cell, Check, Table
 from skewless.core.windows import Windows
 from skewless.simulate import Cluster, MicroBatches, Partitioners, Run, Source, run, sustainable
 from skewless.simulate.arrivals import Keys
@@ -37,6 +37,8 @@ class Setup:
         Whether tuples come in micro-batches of a second.
     merging
         A multiple of the costs of partial results and keys.
+    planning
+        A multiple of what it costs to plan a whole micro-batch, as Prompt does.
     """
 
     threads: int
@@ -44,6 +46,7 @@ class Setup:
     windows: Windows = MINUTE
     batches: bool = False
     merging: float = 1.0
+    planning: float = 1.0
 
     @property
     def slides(self) -> int:
@@ -53,11 +56,12 @@ class Setup:
     def cluster(self, rival: Rival) -> Cluster:
         """The cluster as an algorithm uses it."""
         reducers = 1 if rival.whole else self.threads // 8
+        costs = work(1 if self.batches else self.slides, self.fraction, self.merging)
         return Cluster(
             self.threads if rival.whole else self.threads - reducers,
             reducers,
             self.windows,
-            work(1 if self.batches else self.slides, self.fraction, self.merging),
+            replace(costs, plan=self.planning * costs.plan),
             forward=rival.forwards,
             engine=MicroBatches(1.0) if self.batches else None,
         )
@@ -93,10 +97,15 @@ def together(
     return run(setup.cluster(rival), each, team, seconds, watch)
 
 
-def capacity(found: Run, fraction: float, start: float, end: float) -> float:
-    """The rate of the paper's cluster that would have kept the busiest server just busy between two times."""
+def capacity(found: Run, fraction: float, start: float, end: float, merging: float = 1.0) -> float:
+    """The rate of the paper's cluster that would have kept the busiest server just busy between two times.
+
+    `merging` is a multiple of the costs of partial results and keys, as tuples are routed in the same way whatever
+    these are.
+    """
     inside = (found.time > start + 1e-9) & (found.time <= end + 1e-9)
-    return float(found.tuples[inside].sum() / found.work[inside].sum(axis=0).max() / fraction)
+    work = found.work[inside].sum(axis=0) + (merging - 1) * found.merging[inside].sum(axis=0)
+    return float(found.tuples[inside].sum() / work.max() / fraction)
 
 
 def gains(rates: Mapping[str, float], over: Sequence[str], of: str = "dalton") -> tuple[float, float]:
@@ -107,6 +116,19 @@ def gains(rates: Mapping[str, float], over: Sequence[str], of: str = "dalton") -
     """
     factors = [rates[of] / rates[name] for name in over]
     return min(factors), max(factors)
+
+
+def gains_by_costs(title: str, rates: Mapping[str, Mapping[float, Mapping[str, float]]], of: str = "dalton") -> Table:
+    """The factor by which one is faster than each of the others, by data set and multiple of the costs of merging."""
+    columns = [(data, merging) for data, found in rates.items() for merging in found]
+    known = [rates[data][merging] for data, merging in columns]
+    rows: list[tuple[Cell, ...]] = [
+        (name, *(round(found[of] / found[name], 2) for found in known))
+        for name in known[0]
+        if name != of and all(name in found for found in known)
+    ]
+    names = (f"{data}, merging x {merging:g}" if data else f"merging x {merging:g}" for data, merging in columns)
+    return Table(title, (f"gain of {of} over", *names), tuple(rows))
 
 
 def gain_checks(what: str, found: tuple[float, float], paper: tuple[float, float], why: str = "") -> tuple[Check, ...]:

@@ -19,6 +19,8 @@ class Costs:
     ----------
     route
         A partitioner, for a tuple that it sends to a combiner.
+    plan
+        A partitioner, for a key of a micro-batch, if it plans the whole of it before it sends a tuple, as Prompt does.
     tuple
         A combiner, for a tuple that it adds to its partial results.
     emit
@@ -30,6 +32,7 @@ class Costs:
     """
 
     route: float = 0.0
+    plan: float = 0.0
     tuple: float = 1e-6
     emit: float = 0.0
     partial: float = 1e-6

@@ -105,16 +105,12 @@ def _tuple_at_a_time(cluster: Cluster, stream: _Stream, team: Partitioners, step
         team.advance(end)
         partials, merged, forwarded = forwarding.end_slide(team)
         emit = costs.emit * fragments.live.sum(axis=1) + costs.key * forwarded
+        reduce = costs.partial * partials.sum(axis=0) + costs.key * merged
         queues.end_window(step, emit, partials, merged)
         loads = np.bincount(workers, minlength=n)
         routed = np.bincount(at, minlength=len(team)) if len(at) else np.full(len(team), len(keys))
-        record.work[step] = np.concatenate(
-            [
-                costs.route * routed + team.spent,
-                costs.tuple * loads + emit,
-                costs.partial * partials.sum(axis=0) + costs.key * merged,
-            ]
-        )
+        record.work[step] = np.concatenate([costs.route * routed + team.spent, costs.tuple * loads + emit, reduce])
+        record.merging[step] = np.concatenate([np.zeros(len(team)), emit, reduce])
         record.end_slide(step, loads, partials.sum(axis=0), fragments.held(watched).sum(axis=1))
         record.results(step, int(fragments.live_keys.sum()), int(merged.sum()), int(forwarded.sum()))
         queues.hold(end, team.spent)
@@ -187,6 +183,7 @@ def _micro_batches(
         ended = window.live_keys if (step + 1) % per_slide == 0 else np.zeros(m, dtype=np.int64)
         record.work[step, 0] = engine.overhead + (
             costs.route * routed.max()
+            + (costs.plan * fragments.live_keys.sum() if team.plans else 0.0)
             + (costs.tuple * loads + costs.emit * fragments.live.sum(axis=1)).max()
             + (costs.partial * partials + costs.key * ended).max()
         )

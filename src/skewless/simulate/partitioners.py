@@ -67,6 +67,11 @@ class Partitioners:
         return len(self) == 1 or all(isinstance(router, Hash) for router in self.routers)
 
     @property
+    def plans(self) -> bool:
+        """Whether they plan a whole micro-batch before they route its tuples."""
+        return any(hasattr(router, "partition") for router in self.routers)
+
+    @property
     def spent(self) -> float:
         """Seconds of this slide that each partitioner took for anything but routing."""
         return 0.0

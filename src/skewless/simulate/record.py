@@ -26,7 +26,7 @@ class Steps:
         self._whole = np.zeros((5, steps), dtype=np.int64)
         self.partials, self.gamma, self.forwarded, self.made, self.keys = self._whole
         self.watched = np.zeros((steps, watched), dtype=np.int64)
-        self.work = np.zeros((steps, servers))
+        self.work, self.merging = np.zeros((2, steps, servers))
         self.latency, self.longest, self.delay, self.backlog = np.zeros((4, steps))
 
     def end_slide(self, step: int, loads: Int64Array, partials: Int64Array, watched: Int64Array) -> None:
@@ -60,6 +60,7 @@ class Steps:
             keys=self.keys,
             watched=self.watched,
             work=self.work,
+            merging=self.merging,
             latency=self.latency,
             longest=self.longest,
             delay=self.delay,

@@ -37,6 +37,9 @@ class Run:
     work
         Steps x servers: seconds of work that each server was given in the step. Stages of a micro-batch follow each
         other, so that there is one server for all.
+    merging
+        The part of it that follows the combining of tuples: partial results that are emitted and merged, and results.
+        Of micro-batches, nothing is known of it.
     latency, longest
         Seconds from the arrival of a tuple at a partitioner until it was combined (in micro-batches, until the result
         was there), by the step in which it arrived: on average, and at most.
@@ -56,6 +59,7 @@ class Run:
     keys: Int64Array
     watched: Int64Array
     work: FloatArray
+    merging: FloatArray
     latency: FloatArray
     longest: FloatArray
     delay: FloatArray

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from experiments.dalton.rivals import RIVALS
-from experiments.dalton.shifts import phases
+from experiments.dalton.shifts import Phases, phases
 from experiments.dalton.word_count import Setup
 from skewless.workload import uniform_then_zipf
 
@@ -25,6 +25,26 @@ def test_phases_are_those_of_the_stream() -> None:
     uniform, skewed = found.mean(slice(0, None, 2)), found.mean(slice(1, None, 2))
     assert skewed["hash"] < 0.25 * uniform["hash"]  # 38 % of the tuples on one of 16
     assert skewed["dalton"] > 3 * skewed["hash"]
-    assert found.rates["hash"][0] == pytest.approx(found.rates["hash"][2], rel=0.1)
+    assert found.rates[1.0]["hash"][0] == pytest.approx(found.rates[1.0]["hash"][2], rel=0.2)  # a window that fills
     assert [len(curve) for curve in found.curves.values()] == [8, 8]
+    assert found.by_costs("gains", slice(1, None, 2)).rows[0][0] == "hash"
     assert found.table("rates", ("1", "2", "3", "4")).rows[0][0] == "hash"
+
+
+@pytest.mark.parametrize("batches", [False, True])
+def test_the_rates_with_other_costs_are_those_of_a_run_with_these_costs(batches: bool) -> None:
+    def found(merging: float) -> Phases:
+        return phases(
+            Setup(16, 1 / 8, batches=batches, merging=merging),
+            {"shuffle": RIVALS["shuffle"]},
+            lambda every: uniform_then_zipf(1.5, every, 10_000),
+            rate=10_000.0,
+            phase=20.0,
+            count=2,
+            tell=lambda _: None,
+            points=2,
+        )
+
+    once, twice = found(1.0), found(2.0)
+    assert once.rates[2.0]["shuffle"] == pytest.approx(twice.rates[1.0]["shuffle"])
+    assert once.rates[2.0]["shuffle"] < once.rates[0.5]["shuffle"]
