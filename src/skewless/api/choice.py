@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from skewless.control.loop import Chosen
 from skewless.core.errors import SkewlessError
 from skewless.place import Placer
-from skewless.split import Splitter
+from skewless.split import CooperativeDalton, Splitter
 
 MOVELESS = ("local", "spark")
 _BARE = "takes about twice as long as moving rows by hash; split='dalton' needs no Python and is two micro-batches late"
@@ -90,6 +90,8 @@ def _routing(
 ) -> Chosen:
     if in_task:
         how = f"in the task that has the row, which {cost}"
+        if isinstance(splitter, CooperativeDalton):
+            how += f"; tasks start from one Q-table, and what they learn is merged ({splitter.merge})"
     else:
         how = "learning from each micro-batch" if streaming else "from one pass over the data"
     return Chosen(splitter.name, f"{f'because {why}' if asked == 'auto' else 'as asked'}, {how}")

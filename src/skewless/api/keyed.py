@@ -32,7 +32,7 @@ from skewless.core.errors import SkewlessError
 from skewless.operators.process import Processor
 from skewless.place import Placer, Rule
 from skewless.spark.aggregate import Aggregation
-from skewless.spark.in_task import packed, with_routed_worker
+from skewless.spark.in_task import packed, packed_in_task, routed_in_task, with_routed_worker
 from skewless.spark.listen import register
 from skewless.spark.native import natives
 from skewless.spark.observe import top_counts, watched, with_keys_observed, with_loads_observed, with_rows_observed
@@ -41,7 +41,7 @@ from skewless.spark.route import KEY, WORKER, column, delay_of, exchange, owner_
 from skewless.spark.session import prepare
 from skewless.spark.split import learning, planned
 from skewless.spark.staging import shuffle_partitions
-from skewless.split import Prompt, Shuffle, Splitter
+from skewless.split import CooperativeDalton, Prompt, Shuffle, Splitter
 
 SPLITS = ("auto", "local", "spark", *splitters.NAMES)
 PLACES = ("auto", "hash", *(name for name in placers.NAMES if name != "uniform"))  # "hash" is its name here
@@ -131,7 +131,8 @@ class KeyedStream:
         folder
             A folder for the routing policy of a stream, which the driver can write and all executors can read; the
             setting `spark.skewless.folder` if not given, or on one machine a private folder. Where rows are routed in
-            their tasks there is no policy, and it is not used.
+            their tasks there is no policy, and it is not used, unless the tasks learn together: then it is for their
+            common table.
         """
         if self.split in MOVELESS:
             raise SkewlessError(f"split {self.split!r} moves no rows; to repartition choose 'auto' or a splitter")
@@ -144,11 +145,8 @@ class KeyedStream:
             routed = with_routed_worker(rows, splitter) if in_task else planned(rows, splitter)[0]
             return exchange(routed.drop(KEY), self.workers)
         chosen = moving(splitter, self.split, streaming=True)
-        if splitter.in_task:
-            register(self.df.sparkSession, stream, LoadLoop(self.name, self.workers, chosen))
-            routed = with_routed_worker(rows, splitter)
-        else:
-            routed = learning(rows, splitter, stream, self.name, folder, chosen)
+        route = routed_in_task if splitter.in_task else learning
+        routed = route(rows, splitter, stream, self.name, folder, chosen)
         return exchange(with_loads_observed(routed.drop(KEY), stream, self.workers), self.workers)
 
     def window(
@@ -293,8 +291,10 @@ class KeyedStream:
         splitter = self._splitter()
         if packs(splitter, streaming=df.isStreaming):
             if df.isStreaming:
-                register(df.sparkSession, stream, LoadLoop(self.name, self.workers, chosen))
-            return aggregation.run(packed(rows, splitter), stream, unpack=True)
+                moved = packed_in_task(rows, splitter, stream, self.name, folder, chosen)
+            else:
+                moved = packed(rows, splitter)
+            return aggregation.run(moved, stream, unpack=True)
         if df.isStreaming:
             routed = learning(rows, splitter, stream, self.name, folder, chosen)
             return aggregation.run(exchange(routed, self.workers), stream)
@@ -364,6 +364,11 @@ class KeyedStream:
 
     def _splitter(self) -> Splitter:
         """A splitter that nobody else has."""
+        if isinstance(self.split, CooperativeDalton) and not self.df.isStreaming:
+            raise SkewlessError(
+                "tasks learn together from one micro-batch to the next, and a batch DataFrame has one only; "
+                "split='dalton' plans it from its counts"
+            )
         if isinstance(self.split, Splitter):
             return self.split.again() if self.split.was_given("workers") else self.split.again(workers=self.workers)
         return splitters.make("bounded" if self.split == "auto" else self.split, self.workers)

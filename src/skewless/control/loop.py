@@ -33,6 +33,8 @@ class Observed:
         What the tasks noted for the driver.
     watermark
         Microseconds; None without one.
+    told
+        What the tasks that route learned, where they learn together.
     """
 
     query: str
@@ -43,6 +45,7 @@ class Observed:
     control: int | None = None
     notes: tuple[tuple[int, ...], ...] = ()
     watermark: int | None = None
+    told: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

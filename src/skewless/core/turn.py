@@ -19,9 +19,12 @@ class Turn:
         The id of the query; empty for a batch DataFrame.
     run
         The id of the query's run, which every restart changes; empty for a batch DataFrame.
+    attempt
+        The number of the attempt at the task, which no other attempt at any task has; later ones have larger numbers.
     """
 
     worker: int
     batch: int = 0
     query: str = ""
     run: str = ""
+    attempt: int = 0

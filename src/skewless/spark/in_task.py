@@ -17,12 +17,38 @@ import pyarrow as pa
 from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 
+from skewless.control.loop import Chosen, LoadLoop
 from skewless.core.tables import glued
 from skewless.operators.send import Sender
+from skewless.spark.listen import register
 from skewless.spark.route import KEY, WORKER
 from skewless.spark.session import prepare_routing
 from skewless.spark.stage import settle
-from skewless.split import Splitter
+from skewless.spark.team import packed_by_team, team_of, with_team_worker
+from skewless.split import CooperativeDalton, Splitter
+
+
+def routed_in_task(
+    rows: DataFrame, splitter: Splitter, stream: str, name: str, folder: str | None, chosen: Chosen
+) -> DataFrame:
+    """Rows of a stream that have their `KEY`, with the worker that their task gives them; for the rest see `learning`.
+
+    The folder is used only where tasks learn together.
+    """
+    if isinstance(splitter, CooperativeDalton):
+        return with_team_worker(rows, team_of(rows, splitter, stream, name, folder, chosen), stream)
+    register(rows.sparkSession, stream, LoadLoop(name, splitter.workers, chosen))
+    return with_routed_worker(rows, splitter)
+
+
+def packed_in_task(
+    rows: DataFrame, splitter: Splitter, stream: str, name: str, folder: str | None, chosen: Chosen
+) -> DataFrame:
+    """The same for rows whose first column is their `KEY`: each worker has its partition of packed rows."""
+    if isinstance(splitter, CooperativeDalton):
+        return packed_by_team(rows, team_of(rows, splitter, stream, name, folder, chosen), stream)
+    register(rows.sparkSession, stream, LoadLoop(name, splitter.workers, chosen))
+    return packed(rows, splitter)
 
 
 def with_routed_worker(rows: DataFrame, splitter: Splitter) -> DataFrame:

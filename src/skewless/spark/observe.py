@@ -1,7 +1,8 @@
 """Measure: what a micro-batch observes of itself, in the same job, in the JVM; and what the driver reads from it.
 
 An observation bears the identity of its stream: `skewless-1f3a keys` counts the most frequent keys of stream 1f3a,
-`skewless-1f3a sent` what its tasks sent, and `skewless-1f3a loads` the rows of each worker.
+`skewless-1f3a sent` what its tasks sent, `skewless-1f3a loads` the rows of each worker, and `skewless-1f3a told` what
+the tasks that route have learned.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from skewless.control.loop import Observed
 from skewless.core.counts import Counts
 from skewless.core.hashing import SEED
 from skewless.core.home import homes
-from skewless.spark.route import KEY, WORKER, home_of
+from skewless.spark.route import KEY, TOLD, WORKER, home_of
 
 SAMPLE = 8
 """One row in so many of a stream goes into the sketch of its keys, which costs more than all else that is observed."""
@@ -55,6 +56,11 @@ def with_sent_observed(lines: DataFrame, stream: str) -> DataFrame:
     return lines.observe(_name(stream, "sent"), *notes).drop("note")
 
 
+def with_told_observed(df: DataFrame, stream: str) -> DataFrame:
+    """The rows of a stream, with what their tasks told observed: one text of each task, in the column `TOLD`."""
+    return df.observe(_name(stream, "told"), F.collect_list(TOLD).alias("told")).drop(TOLD)
+
+
 def with_rows_observed(df: DataFrame, stream: str) -> DataFrame:
     """The rows of a stream that Spark's own operators aggregate, counted."""
     return df.observe(_name(stream, "rows"), F.count(F.lit(1)).alias("rows"))
@@ -62,10 +68,11 @@ def with_rows_observed(df: DataFrame, stream: str) -> DataFrame:
 
 def observed(progress: StreamingQueryProgress, stream: str) -> Observed | None:
     """What a micro-batch observed of a stream; None if it had no rows."""
-    found = {kind: progress.observedMetrics.get(_name(stream, kind)) for kind in ("keys", "sent", "loads", "rows")}
-    keys, sent, loads, _rows = found.values()
-    if not any(each is not None and (each["rows"] if each is not sent else each["notes"]) for each in found.values()):
+    kinds = {"keys": "rows", "sent": "notes", "loads": "rows", "rows": "rows", "told": "told"}
+    found = {kind: progress.observedMetrics.get(_name(stream, kind)) for kind in kinds}
+    if not any(each is not None and each[kinds[kind]] for kind, each in found.items()):
         return None
+    keys, sent, loads, _rows, told = found.values()
     return Observed(
         str(progress.id),
         str(progress.runId),
@@ -75,6 +82,7 @@ def observed(progress: StreamingQueryProgress, stream: str) -> Observed | None:
         sent["control"] if sent is not None else None,
         tuple(tuple(note) for note in sent["notes"]) if sent is not None else (),
         _watermark(progress),
+        tuple(told["told"]) if told is not None else (),
     )
 
 

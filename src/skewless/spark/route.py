@@ -19,6 +19,7 @@ WORKER = "__skewless_worker"
 LANES = "__skewless_lanes"
 POLICY_KEY = "__skewless_policy_key"
 CONTROL = "__skewless_control"
+TOLD = "__skewless_told"  # what the task of a row has learned, in one of its rows
 MOST_BITS = 12
 """By which a hot key is found in an expression: longer tables make the plan larger than a join is slow."""
 

@@ -73,4 +73,4 @@ def this_turn() -> Turn:
         return Turn(0)
     names = ("streaming.sql.batchId", "sql.streaming.queryId", "spark.jobGroup.id")  # the last is the run's id
     batch, query, run = (context.getLocalProperty(name) for name in names)
-    return Turn(context.partitionId(), int(batch or 0), query or "", run or "")
+    return Turn(context.partitionId(), int(batch or 0), query or "", run or "", context.taskAttemptId())

@@ -13,7 +13,7 @@ from skewless.split.blocks import BlockPlan, allocate, partition
 from skewless.split.bounded import Bounded
 from skewless.split.cam import CAM
 from skewless.split.cm import CM
-from skewless.split.cooperate import Broadcast, CooperativeDalton, Sync
+from skewless.split.cooperate import Broadcast, Changes, CooperativeDalton, Sync
 from skewless.split.d_choices import DChoices
 from skewless.split.dagreedy import DAGreedy
 from skewless.split.dalton import Dalton
@@ -36,6 +36,7 @@ __all__ = [
     "BlockPlan",
     "Bounded",
     "Broadcast",
+    "Changes",
     "CooperativeDalton",
     "Counts",
     "DAGreedy",

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from skewless.core.arrays import BoolArray, FloatArray, Int32Array, Int64Array
+from skewless.core.errors import SkewlessError
 from skewless.core.home import homes
 from skewless.core.kernel import lean_kernel
 from skewless.sketch.table import table_find_all, table_items
@@ -17,6 +18,7 @@ from skewless.split.held import WindowState, window_release, window_share
 from skewless.split.hot import (
     COUNT,
     KEY,
+    LAST_COUNT,
     MISSING,
     STATS_SEEN,
     THRESHOLD,
@@ -28,6 +30,8 @@ from skewless.split.hot import (
     hot_release,
     threshold,
 )
+
+MERGES = ("normalised", "printed", "shared")
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,6 +84,10 @@ class Broadcast:
     loads, holders
         The tuples of the window on each worker, and the number of partitioners that hold a key there (keys x workers);
         None if they are not shared.
+    counts
+        How often all partitioners together had each key in the round.
+    partitioners
+        How many they were.
     """
 
     keys: Int64Array
@@ -89,6 +97,37 @@ class Broadcast:
     interval: float
     loads: Int64Array | None = None
     holders: Int64Array | None = None
+    counts: Int64Array | None = None
+    partitioners: int = 1
+
+
+@dataclass(frozen=True, eq=False)
+class Changes:
+    """What a partitioner that lives for one round tells the Q-table reducer.
+
+    Its rewards make `kept` Q + `earned` of a value Q, so that they can be learned by any table, also by one that has
+    changed since the round began.
+
+    Attributes
+    ----------
+    keys, kept, earned
+        The hot keys, and for each worker what becomes of its value (keys x workers). A worker that was not tried keeps
+        it: 1 and 0.
+    counted, counts
+        The hot keys and the most frequent others, and how often each came.
+    tuples
+        All tuples.
+    loads
+        The tuples on each worker.
+    """
+
+    keys: Int64Array
+    kept: FloatArray
+    earned: FloatArray
+    counted: Int64Array
+    counts: Int64Array
+    tuples: int
+    loads: Int64Array
 
 
 class CooperativeDalton(Dalton):
@@ -104,10 +143,18 @@ class CooperativeDalton(Dalton):
     what all partitioners had in the last round, or if the common table has it. Nothing is hot before the first
     broadcast.
 
+    On Spark, where it is given as `split=` of a stream, every task of a micro-batch is a partitioner, and a micro-batch
+    is a round. A task starts from the common table (`start`), learns at once, and tells what it changed when its rows
+    have ended (`changes`); the loop on the driver is the Q-table reducer.
+
     Parameters
     ----------
     workers
         Workers that share the load.
+    merge
+        How the loop on the driver merges what tasks have learned; see `QTableReducer`, which says it in a simulation.
+        On Spark "shared" merges the values as "normalised" does, since a task has none of its own to begin with, and
+        also tells the loads and fragments of the last round.
     options
         As for `Dalton`, except `stats_window` and `statistics`: keys are counted exactly, for a sketch does not know
         which keys are frequent.
@@ -127,8 +174,11 @@ class CooperativeDalton(Dalton):
     E. Zapridou, I. Mytilinis, A. Ailamaki: Dalton: learned partitioning for distributed data streams. PVLDB 2022, 4.1.
     """
 
-    def __init__(self, workers: int = 1, **options: Any) -> None:
+    def __init__(self, workers: int = 1, *, merge: str = "normalised", **options: Any) -> None:
         super().__init__(workers, stats_window=None, statistics="exact", **options)
+        check_merge(merge)
+        self.merge = merge
+        self.in_task, self.batches_in_task = True, False
         self._late = False
         self._sent: Sync | None = None
         self._others: Int64Array = np.zeros(workers, dtype=np.int64)
@@ -136,7 +186,7 @@ class CooperativeDalton(Dalton):
     @property
     def awaiting(self) -> bool:
         """Whether a message was sent and no common table has come since."""
-        return len(self.bandit.buffered) > 0
+        return not self.bandit.learns
 
     def due(self) -> Sync | None:
         """The message to send now, as the interval has passed; None while the partitioner still awaits a broadcast."""
@@ -160,7 +210,7 @@ class CooperativeDalton(Dalton):
         )
         self._late = False
         hot_recount(hot)
-        self.bandit = self.bandit._replace(buffered=_no_rewards(self.hot.capacity, self.workers))
+        self.bandit = self.bandit._replace(learns=False, buffered=_no_rewards(self.hot.capacity, self.workers))
         return self._sent
 
     def receive(self, common: Broadcast) -> None:
@@ -176,9 +226,44 @@ class CooperativeDalton(Dalton):
         if common.values is not None:
             _take_over(self.bandit, rows, common.values)
         _learn(self.bandit, self._live())
-        self.bandit = self.bandit._replace(buffered=_no_rewards(0, self.workers))
+        self.bandit = self.bandit._replace(learns=True, buffered=_no_rewards(0, self.workers))
         if common.loads is not None and common.holders is not None:
             self._share(common.keys, rows, common.loads, common.holders)
+
+    def start(self, common: Broadcast) -> None:
+        """Begin a round from a common table, as a partitioner that was never used; it will be asked for `changes`.
+
+        A key that the table does not have is hot by its share of what a partitioner had in the last round: partitioners
+        of one round share out the same tuples, and each would find its hot keys late by the load of all.
+        """
+        hot = self.hot.state
+        if common.load:
+            hot.meta[THRESHOLD] = threshold(hot.hot_at, common.load // common.partitioners, self.workers)
+        elif self.slide is not None:
+            hot.meta[THRESHOLD] = threshold(hot.hot_at, self.slide, self.workers)
+        rows = self._rows_for(common.keys)
+        if common.values is not None:
+            _take_over(self.bandit, rows, common.values)
+        if common.counts is not None:
+            self.hot.state.rows[rows, LAST_COUNT] = common.counts // common.partitioners
+        if common.loads is not None and common.holders is not None:
+            held = np.zeros((self.hot.capacity, self.workers), dtype=bool)
+            held[rows] = common.holders > 0
+            self._others = common.loads // common.partitioners  # what a partitioner had, of the size of its own
+            window_share(self.window, self._others, held)
+        self.bandit = self.bandit._replace(buffered=_no_rewards(self.hot.capacity, self.workers))
+
+    def changes(self) -> Changes:
+        """What was learned and counted since `start`."""
+        hot, rows = self.hot.state, self._live()
+        tuples = int(hot.meta[STATS_SEEN])
+        counted, counts = self._frequent(rows)
+        # A key that is hot with all has a hot key's share of the tuples of one of them.
+        told = (np.arange(len(counted)) < len(rows)) | (counts >= threshold(hot.hot_at, tuples // 2, self.workers))
+        worker = (np.arange(self.workers) - self.bandit.home[rows, None]) % self.workers
+        kept, earned = (self.bandit.buffered[rows[:, None], worker, which] for which in (KEPT, EARNED))
+        loads = self.loads - self._others
+        return Changes(hot.rows[rows, KEY], kept, earned, counted[told], counts[told], tuples, loads)
 
     def _live(self) -> Int64Array:
         """The rows of the hot keys."""
@@ -227,9 +312,15 @@ class CooperativeDalton(Dalton):
 
     def _make_room(self, needed: int = 1) -> None:
         super()._make_room(needed)
-        if self.awaiting and self.hot.capacity > len(self.bandit.buffered):
+        if 0 < len(self.bandit.buffered) < self.hot.capacity:
             more = _no_rewards(self.hot.capacity - len(self.bandit.buffered), self.workers)
             self.bandit = self.bandit._replace(buffered=np.concatenate([self.bandit.buffered, more]))
+
+
+def check_merge(merge: str) -> None:
+    """Refuse a merge that there is not."""
+    if merge not in MERGES:
+        raise SkewlessError(f"merge is {merge!r}; choose one of {', '.join(MERGES)}")
 
 
 def _no_rewards(rows: int, workers: int) -> FloatArray:

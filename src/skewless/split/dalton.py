@@ -47,7 +47,7 @@ REHEARSALS = 60  # warm-up passes before the lanes are recorded
 # What `random` holds: the seed, the draws so far, and the hot tuples until the next exploration.
 RANDOM_SEED, DRAWN, WAIT = range(3)
 
-# What `buffered` holds for a worker: after the rewards kept back, Q will be KEPT Q + EARNED.
+# What `buffered` holds for a worker: the rewards in it make KEPT Q + EARNED of a value Q.
 KEPT, EARNED = range(2)
 
 
@@ -57,7 +57,8 @@ class Bandit(NamedTuple):
     tree: Int64Array  # row x worker: Q, in a form that knows its maximum; workers are counted from the key's home
     home: Int64Array  # per row: the key's home; MISSING until the row is first used
     random: Int64Array
-    buffered: FloatArray  # row x worker x (KEPT, EARNED): rewards kept back; without rows, all are learned at once
+    learns: bool  # whether a reward changes Q at once
+    buffered: FloatArray  # row x worker x (KEPT, EARNED): rewards kept back, or noted beside; nothing without rows
     max_split: int
     choices: int
     gap_scale: float
@@ -157,6 +158,7 @@ class Dalton(HeldSplitter):
             tree=new_tree(rows, workers),
             home=np.full(rows, MISSING, dtype=np.int64),
             random=np.array([seed, 0, 0], dtype=np.int64),
+            learns=True,
             buffered=np.zeros((0, workers, 2)),
             max_split=_limit(max_split, workers),
             choices=choices,
@@ -319,10 +321,10 @@ def _route_slide(
         if arm < 0:
             arm += workers
         r = reward(bandit.p1, bandit.p2, float(load), total * share, window.fragments[row] * share)
-        if bandit.buffered.shape[0] == 0:
+        if bandit.learns:
             q = tree_get(tree, row, arm)
             tree_set(tree, row, arm, q + bandit.gamma * (r - q))
-        else:
+        if bandit.buffered.shape[0] > 0:
             bandit.buffered[row, arm, KEPT] *= 1 - bandit.gamma
             bandit.buffered[row, arm, EARNED] += bandit.gamma * (r - bandit.buffered[row, arm, EARNED])
         out[i] = worker

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from skewless.core.arrays import FloatArray, Int64Array
 from skewless.core.errors import SkewlessError
-from skewless.split.cooperate import Broadcast, Sync
+from skewless.split.cooperate import Broadcast, Changes, Sync, check_merge
 from skewless.split.dalton import INITIAL
 from skewless.split.hot import threshold
-
-MERGES = ("normalised", "printed", "shared")
 
 
 class QTableReducer:
@@ -71,8 +70,7 @@ class QTableReducer:
             raise SkewlessError(f"partitioners is {partitioners}; give at least 1")
         if not interval > 0:
             raise SkewlessError(f"interval is {interval} seconds; give more than 0")
-        if merge not in MERGES:
-            raise SkewlessError(f"merge is {merge!r}; choose one of {', '.join(MERGES)}")
+        check_merge(merge)
         self.partitioners, self.workers, self.merge, self.hot_at = partitioners, workers, merge, hot_at
         self.free = 0.0
         """When all work is done that the reducer was given."""
@@ -117,7 +115,7 @@ class QTableReducer:
             interval = max(self._shortest, interval / 2)
         self.free, self._busy = start + work, self._busy + work
         self._intervals[query], self._then[query] = interval, (self.free, self._busy)
-        return _merged(messages, self.workers, self.hot_at, self.merge, interval)
+        return _merged(messages, self.workers, self.hot_at, self.merge, interval, own=self.merge == "shared")
 
     def _idles(self, query: Hashable, start: float, work: float) -> bool:
         """Whether more of the time since the query's last round was idle than was spent on work."""
@@ -126,7 +124,64 @@ class QTableReducer:
         return start + work - since - busy > busy
 
 
-def _merged(messages: Sequence[Sync], workers: int, hot_at: float, merge: str, interval: float) -> Broadcast:
+def learned(
+    common: Broadcast, ended: int, told: Sequence[Changes], workers: int, hot_at: float, merge: str
+) -> Broadcast:
+    """The table after a round of partitioners that lived for that round, who learned from this table or an older one.
+
+    Their rewards are learned by the table of now, as in the paper those are that came while a partitioner awaited it.
+
+    Parameters
+    ----------
+    common
+        The table of now.
+    ended
+        The number of the round, in which the keys are hot that `common` has until then.
+    told
+        What the partitioners told, at least one.
+    workers, hot_at, merge
+        As for `QTableReducer`; with "shared" values are merged as with "normalised", and loads and fragments told too.
+
+    >>> table = Broadcast(np.array([7]), np.array([[-2.0, -1.0]]), np.array([1]), load=9, interval=0.0)
+    >>> none, half = np.array([[1.0, 1.0]]), np.array([[0.5, 1.0]])
+    >>> one = Changes(table.keys, half, np.array([[-0.5, 0.0]]), table.keys, np.array([6]), 8, np.array([8, 0]))
+    >>> two = Changes(table.keys, none, np.array([[0.0, 0.0]]), table.keys, np.array([2]), 8, np.array([0, 8]))
+    >>> learned(table, 1, [one, two], workers=2, hot_at=1.0, merge="normalised").values
+    array([[-1.625, -1.   ]])
+    """
+    messages = [_replayed(common, ended, each, workers) for each in told]
+    return _merged(messages, workers, hot_at, merge, common.interval, own=False)
+
+
+def _replayed(common: Broadcast, ended: int, told: Changes, workers: int) -> Sync:
+    """The message of a partitioner that had the table of now when it learned what it did."""
+    keys = np.union1d(common.keys, told.keys)
+    values = (
+        np.full((len(keys), workers), INITIAL)
+        if common.values is None
+        else _rows(keys, common.keys, common.values, INITIAL)
+    )
+    kept, earned = _rows(keys, told.keys, told.kept, 1.0), _rows(keys, told.keys, told.earned, 0.0)
+    until = np.full(len(keys), -1, dtype=np.int64)
+    until[np.searchsorted(keys, common.keys)] = common.until
+    return Sync(
+        keys=keys,
+        values=kept * values + earned,
+        until=until,
+        counted=told.counted,
+        counts=told.counts,
+        tuples=told.tuples,
+        round=ended,
+        double=False,
+        loads=told.loads,
+        held=kept < 1,
+    )
+
+
+def _merged(
+    messages: Sequence[Sync], workers: int, hot_at: float, merge: str, interval: float, *, own: bool
+) -> Broadcast:
+    """One table of all messages of a round; without values if partitioners keep their own."""
     load, ended = sum(message.tuples for message in messages), messages[0].round
     keys = np.unique(np.concatenate([each for message in messages for each in (message.keys, message.counted)]))
     counts = np.zeros((len(messages), len(keys)), dtype=np.int64)
@@ -138,15 +193,18 @@ def _merged(messages: Sequence[Sync], workers: int, hot_at: float, merge: str, i
     until[counts.sum(axis=0) >= threshold(hot_at, load, workers)] = ended + 1
     hot = until > ended
     keys, counts, until = keys[hot], counts[:, hot], until[hot]
+    common = Broadcast(keys, None, until, load, interval, counts=counts.sum(axis=0), partitioners=len(messages))
     if merge == "shared":
         held = [_rows(keys, message.keys, message.held.astype(np.float64), 0.0) for message in messages]
         loads: Int64Array = np.sum([message.loads for message in messages], axis=0)
-        return Broadcast(keys, None, until, load, interval, loads, np.sum(held, axis=0).astype(np.int64))
+        common = replace(common, loads=loads, holders=np.sum(held, axis=0).astype(np.int64))
+    if own:
+        return common
     values = np.array([_rows(keys, message.keys, message.values, np.nan) for message in messages])
     weights = counts / max(1, load) / len(messages) if merge == "printed" else _normalised(counts, values)
     merged = np.nansum(weights[:, :, None] * values, axis=0)
     merged[np.isnan(values).all(axis=0)] = INITIAL
-    return Broadcast(keys, merged, until, load, interval)
+    return replace(common, values=merged)
 
 
 def _normalised(counts: Int64Array, values: FloatArray) -> FloatArray:
