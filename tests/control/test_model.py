@@ -12,7 +12,7 @@ import json
 import random
 import shutil
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -51,6 +51,22 @@ class FullFolder(Placements):
         raise DiskFullError("no space left on device")
 
 
+@dataclass(frozen=True)
+class Death:
+    """An attempt of a micro-batch that is not committed.
+
+    Parameters
+    ----------
+    done
+        How many workers were done.
+    withdrawn
+        Whether what was announced is withdrawn before the application is started again, after that, or not at all.
+    """
+
+    done: int
+    withdrawn: str = ""
+
+
 @dataclass
 class Backup:
     """The checkpoint and the folder of one time."""
@@ -73,6 +89,8 @@ class World:
     full: bool = False
     moved: int = 0
     """The number of versions that came into force."""
+    unheard: int = 0
+    """How many micro-batches went by a placement that the driver had not written to be in force."""
     events: deque[Observed] = field(default_factory=deque)
     backup: Backup | None = None
 
@@ -129,18 +147,23 @@ class World:
         """What the rows of a micro-batch are given, as Spark reads it from the file."""
         return Version.of(int(json.loads((self.folder / CONTROL).read_text())["control"]))
 
-    def micro_batch(self, values: list[int], attempts: int = 1) -> None:
-        """A micro-batch, which is run again after a crash until the last attempt is committed."""
+    def micro_batch(self, values: list[int], deaths: Sequence[Death] = ()) -> None:
+        """A micro-batch, which is run again after every crash until the last attempt is committed."""
         rows: list[In] = [(*KEYS[value % len(KEYS)], 1000 * self.batch + i, value) for i, value in enumerate(values)]
         wanted = self.reference.run(rows, -1)
-        for attempt in range(attempts):
-            cluster = self.cluster()
-            ran_by = self.control()
-            self.moved += ran_by.force != self.force
-            self.force = ran_by.force
-            assert cluster.rows(self.batch, ran_by, rows, -1) == wanted
-            if attempt < attempts - 1:
-                self.crash()
+        for death in deaths:
+            self.cluster().rows(self.batch, self.control(), rows, -1, death.done)
+            if death.withdrawn == "before the start":
+                self.withdraw()
+            self.crash()
+            if death.withdrawn == "after it":
+                self.withdraw()
+        cluster = self.cluster()
+        assert cluster.rows(self.batch, self.control(), rows, -1) == wanted
+        ran_by = cluster.ran_by
+        self.moved += ran_by.force != self.force
+        self.unheard += ran_by.force == self.control().announced > 0
+        self.force = ran_by.force
         self.stores = cluster.copies()
         self.events.append(Observed(self.query, self.run, self.batch, control=ran_by.code, notes=cluster.notes))
         self.batch += 1
@@ -226,10 +249,11 @@ class World:
 
 
 Step = Callable[[World], object]
+deaths = st.builds(Death, st.integers(0, WORKERS), st.sampled_from(["", "", "before the start", "after it"]))
 values = st.lists(st.integers(0, 12), min_size=1, max_size=6)
 steps: dict[str, st.SearchStrategy[Step]] = {
     "micro-batch": values.map(lambda some: lambda world: world.micro_batch(some)),
-    "micro-batch that crashes": st.tuples(values, st.integers(2, 3)).map(
+    "micro-batch that crashes": st.tuples(values, st.lists(deaths, min_size=1, max_size=2)).map(
         lambda some: lambda world: world.micro_batch(some[0], some[1])
     ),
     "hear": st.integers(1, 5).map(lambda count: lambda world: world.hear(count)),
@@ -270,7 +294,8 @@ def test_a_long_stream_goes_on_whatever_lags_crashes_or_is_restored(tmp_path: Pa
         return Placement.of(workers, [chance.randrange(workers) for _slot in range(TAIL)])
 
     def micro_batch() -> None:
-        world.micro_batch([chance.randint(0, 12) for _row in range(4)], chance.choice([1, 1, 1, 1, 2]))
+        dies = [Death(chance.randint(0, WORKERS), chance.choice(["", "", "before the start", "after it"]))]
+        world.micro_batch([chance.randint(0, 12) for _row in range(4)], chance.choice([(), (), (), (), dies]))
 
     acts: list[tuple[int, Callable[[], object]]] = [
         (10, micro_batch),
@@ -287,6 +312,7 @@ def test_a_long_stream_goes_on_whatever_lags_crashes_or_is_restored(tmp_path: Pa
     for _step in range(250):
         chance.choices([act for _weight, act in acts], [weight for weight, _act in acts])[0]()
     assert world.moved > 10
+    assert world.unheard > 3
     world.settles()
     for number in range(2 * world.retain):
         world.micro_batch([number])
@@ -414,8 +440,115 @@ def test_an_announcement_can_be_withdrawn_though_the_query_has_failed(tmp_path: 
         world.micro_batch([0, 1, 2])
     world.reference = before
     world.loop.withdraw()
-    assert (world.control(), world.loop.workers) == (Version(0), 2)
+    assert (world.control(), world.loop.workers) == (Version(0, announced=1, withdrawn=True), 2)
+    assert not world.loop.announced
+    with pytest.raises(SkewlessError, match="version 1 is being withdrawn; try again after a micro-batch"):
+        world.loop.announce(Placement.of(1, tail=[0] * TAIL))
     world.micro_batch([0, 1, 2])
+    world.hear()
+    assert (world.control(), world.loop.workers) == (Version(0), 2)
+
+
+ELSEWHERE = Placement.of(2, tail=[1, 0, 1, 0, 1])
+
+
+def announced(path: Path) -> World:
+    """A query for which a placement was announced after its first micro-batch."""
+    world = World(path)
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    world.announce(ELSEWHERE)
+    return world
+
+
+def test_the_micro_batch_after_the_first_that_knew_of_a_placement_goes_by_it_though_the_driver_heard_nothing(
+    tmp_path: Path,
+) -> None:
+    world = announced(tmp_path)
+    went_by = []
+    for _batch in range(3):
+        world.micro_batch([0, 1, 2, 3, 4])
+        went_by.append(world.force)
+    assert went_by == [0, 1, 1]
+    assert world.control() == Version(0, announced=1)
+    world.hear(1)
+    assert world.control() == Version(1)
+    world.settles()
+
+
+def test_a_micro_batch_that_did_not_know_of_a_placement_puts_it_off(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    read = world.control()  # by the next micro-batch, before the placement is announced
+    world.announce(ELSEWHERE)
+    cluster = world.cluster()
+    cluster.rows(world.batch, read, [(*KEYS[0], 5, 5)], -1)
+    world.stores, world.batch = cluster.copies(), world.batch + 1
+    world.reference.run([(*KEYS[0], 5, 5)], -1)
+    went_by = []
+    for _batch in range(2):
+        world.micro_batch([0, 1, 2, 3, 4])
+        went_by.append(world.force)
+    assert went_by == [0, 1]
+    world.settles()
+
+
+def test_a_placement_that_is_in_force_before_the_driver_heard_of_it_is_withdrawn_too_late(tmp_path: Path) -> None:
+    world = announced(tmp_path)
+    for _batch in range(2):
+        world.micro_batch([0, 1, 2])
+    world.withdraw()
+    world.micro_batch([0, 1, 2])
+    world.hear(len(world.events))
+    assert world.control() == world.loop.version == Version(1)
+    world.settles()
+
+
+@pytest.mark.parametrize("done", range(WORKERS + 1))
+def test_what_was_left_before_a_crash_does_not_bring_a_withdrawn_placement_into_force(
+    tmp_path: Path, done: int
+) -> None:
+    world = announced(tmp_path)
+    world.micro_batch([0, 1, 2], [Death(done, "after it")])
+    for _batch in range(2):
+        world.micro_batch([0, 1, 2])
+    assert world.force == 0
+    world.hear(len(world.events))
+    assert world.control() == Version(0)
+    world.settles()
+
+
+def test_starts_after_a_placement_came_into_force_do_not_count_against_it(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = announced(tmp_path)
+    for _batch in range(4):
+        world.micro_batch([0, 1, 2])
+        world.crash()  # before the driver heard of any of them
+    assert (world.force, world.control()) == (1, Version(0, announced=1))
+    assert not caplog.text
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    assert world.control() == Version(1)
+    assert not world.loop.paused
+    world.settles()
+
+
+def test_copies_that_a_restored_folder_still_has_are_not_taken_for_those_of_a_new_placement(tmp_path: Path) -> None:
+    world = announced(tmp_path)
+    world.micro_batch([0, 1, 2])
+    kept = tmp_path / "copies"
+    shutil.copytree(world.folder / "moves", kept)
+    other = World(tmp_path / "other")
+    for _batch in range(3):
+        other.micro_batch([0, 1, 2, 3])
+        other.hear()
+    shutil.copytree(kept, other.folder / "moves")  # of micro-batches that are over
+    other.announce(ELSEWHERE)
+    other.micro_batch([0, 1, 2])
+    assert other.force == 0
+    other.settles()
 
 
 def test_rows_of_a_slot_that_another_worker_owns_are_refused(tmp_path: Path) -> None:

@@ -123,6 +123,8 @@ class Cluster:
     stores: list[MemoryStore] = field(default_factory=lambda: [MemoryStore() for _worker in range(WORKERS)])
     notes: tuple[tuple[int, ...], ...] = ()
     """What the tasks of the last micro-batch with rows told the driver."""
+    ran_by: Version = field(default_factory=lambda: Version(0))
+    """What the last micro-batch with rows went by."""
 
     def worker(self, worker: int, batch: int) -> ProcessWorker:
         task = Task(Total(), COLUMNS, FIELDS, RESULT, self.folder, self.ttl)
@@ -138,17 +140,20 @@ class Cluster:
             lines += [line for each in sending for line in each.to_pylist()]
         self.notes = tuple(tuple(line["note"]) for line in lines if line["note"])
         assert {line["owner"] for line in lines} == set(range(WORKERS))  # every worker hears of the version
-        assert {line["control"] for line in lines} == {version.code}
+        (code,) = {line["control"] for line in lines}  # all tasks find the same
+        self.ran_by = Version.of(code)
         return [
             received((line["part"], line["rows"]) for line in lines if line["owner"] == worker)
             for worker in range(WORKERS)
         ]
 
-    def rows(self, batch: int, version: Version, rows: Sequence[In], watermark: int) -> Counter[Out]:
-        """A micro-batch with rows."""
+    def rows(
+        self, batch: int, version: Version, rows: Sequence[In], watermark: int, done: int = WORKERS
+    ) -> Counter[Out]:
+        """A micro-batch with rows, whose control is `version`; all die once so many workers are done."""
         out = Counter[Out]()
-        for worker, mine in enumerate(self.sent(batch, version, rows)):
-            out += tuples(self.worker(worker, batch).run(version.code, mine, watermark))
+        for worker, mine in enumerate(self.sent(batch, version, rows)[:done]):
+            out += tuples(self.worker(worker, batch).run(self.ran_by.code, mine, watermark))
         return out
 
     def timers(self, batch: int, watermark: int, awake: frozenset[int]) -> Counter[Out]:

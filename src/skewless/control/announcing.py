@@ -45,14 +45,19 @@ class AnnouncingLoop(Loop):
     @property
     def announced(self) -> bool:
         """Whether a version is announced and not in force yet."""
-        return self.version.announced > 0
+        return self.version.to_come > 0
+
+    @property
+    def stuck(self) -> bool:
+        """Whether no micro-batch that is over can have gone by the announced version."""
+        return True
 
     def started(self, query: str, run: str) -> None:
         """If it is this stream's query: an announcement that too many runs have not carried out is withdrawn."""
         with self._changed:
             if self.whose not in (None, query) or not self.reread() or self.whose != query:
                 return  # which spares a look at the folders of all other streams
-            if self.announced and self.folder.count_start(run) > self.carried_on:
+            if self.announced and self.stuck and self.folder.count_start(run) > self.carried_on:
                 number, pause = self.version.announced, self.carried_on > 0
                 self.withdraw(paused=run if pause else None)
                 if pause:
@@ -118,14 +123,20 @@ class AnnouncingLoop(Loop):
             self.reread()
             if not self.announced:
                 raise SkewlessError("nothing is announced, so there is nothing to withdraw")
-            self.say(Version(self.version.force), paused)
-            self.adopt()
+            self.take_back(paused)
+
+    def take_back(self, paused: str | None) -> None:
+        """What `withdraw` does once it is sure that there is something to withdraw."""
+        self.say(Version(self.version.force), paused)
+        self.adopt()
 
     def next_number(self) -> int:
         """The number of the version to announce; refused while one is on its way, or the query is not known."""
         self.reread()  # another loop of the stream may have gone on since
         if self.whose is None:
             raise SkewlessError("no micro-batch has ended yet, so the query is not known; try again after one")
+        if self.version.withdrawn:
+            raise SkewlessError(f"version {self.version.announced} is being withdrawn; try again after a micro-batch")
         if self.version.announced:
             raise SkewlessError(f"version {self.version.announced} is on its way; wait for it, or withdraw() it")
         return self.folder.last() + 1

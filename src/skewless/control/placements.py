@@ -2,15 +2,20 @@
 
 - `versions/7.json`: placement 7.
 - `moves/8/3-41.arrow`: the entries that worker 3 gives away when placement 8 comes into force, as of micro-batch 41.
+
+The copies in `moves/` date an announced placement. It is due in every micro-batch after one in which all workers that
+give left theirs, and each task of the micro-batch finds that out by itself: what was left before a micro-batch began no
+longer changes while it runs.
 """
 
 from __future__ import annotations
 
+import functools
 import json
 import re
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import pyarrow as pa
@@ -20,7 +25,7 @@ from skewless.control.version import Version, Versions
 from skewless.core import blob
 from skewless.core.errors import SkewlessError
 from skewless.core.turn import Turn
-from skewless.place.placement import Placement
+from skewless.place.placement import Placement, moves
 
 _HANDOVER = re.compile(r"(\d+)-(-?\d+)\.arrow")
 
@@ -42,6 +47,46 @@ class Placements(Versions):
         """Add a placement, to follow another one."""
         self.add(placement.version, before, query, {"placement": placement.to_json()})
 
+    def announce(self, placement: Placement, before: int, query: str | None) -> None:
+        """Add a placement that is to be announced, without copies that another one of its number left behind."""
+        if str(placement.version) in self.listed("moves"):  # as a restored folder may have them
+            self.delete(f"moves/{placement.version}")
+        self.write_placement(placement, before, query)
+
+    def due(self, version: Version, turn: Turn) -> Version:
+        """What a micro-batch goes by whose control is `version`: the announced placement, if its copies were left."""
+        if not version.announced or not _left_once(self, version, turn.batch, turn.run):
+            return version
+        return replace(version, force=version.announced, announced=0, withdrawn=False)
+
+    def left(self, version: Version, batch: int | None = None) -> bool:
+        """Whether workers have to give state for the announced placement, and every one that does has left a copy.
+
+        Parameters
+        ----------
+        version
+            The placement in force, and the announced one.
+        batch
+            The micro-batch before which they must have left it; any if not given.
+        """
+        givers = {
+            move.source
+            for move in moves(self.placement(version.force), self.placement(version.announced))
+            if move.source != move.target
+        }
+        there = self._handovers(version.announced)
+        return bool(givers) and givers <= {worker for worker, left_in in there if batch is None or left_in < batch}
+
+    def take_back(self, number: int, turn: Turn) -> None:
+        """Delete the copy that a worker left in an attempt of this micro-batch that was not committed, if it did."""
+        if (turn.worker, turn.batch) in self._handovers(number):
+            self.delete(_path(number, turn.worker, turn.batch))
+
+    def _handovers(self, number: int) -> list[tuple[int, int]]:
+        """The worker and the micro-batch of each copy."""
+        matches = [_HANDOVER.fullmatch(name) for name in self.listed(f"moves/{number}")]
+        return [(int(match[1]), int(match[2])) for match in matches if match]
+
     def give(self, placement: Placement, turn: Turn, slots: Sequence[str], entries: pa.RecordBatch) -> None:
         """Leave a copy of the entries that a worker gives away; what a replayed micro-batch writes again is the same.
 
@@ -59,7 +104,7 @@ class Placements(Versions):
         notes = {"format": FORMAT, "stream": self.stream, "query": turn.query}
         notes |= {"placement": _digest(placement), "slots": list(slots)}
         data = blob.dump(entries.columns, {"move": json.dumps(notes)})
-        self.write(f"moves/{placement.version}/{turn.worker}-{turn.batch}.arrow", data)
+        self.write(_path(placement.version, turn.worker, turn.batch), data)
 
     def take(
         self, placement: Placement, turn: Turn, source: int, slots: Sequence[str], schema: pa.Schema
@@ -79,11 +124,9 @@ class Placements(Versions):
         schema
             The columns of entries.
         """
-        folder = f"moves/{placement.version}"
-        matches = [_HANDOVER.fullmatch(name) for name in self.listed(folder)]
-        found = [(int(match[1]), int(match[2])) for match in matches if match]
+        found = self._handovers(placement.version)
         batches = [batch for worker, batch in found if worker == source and batch < turn.batch]
-        path = f"{folder}/{source}-{max(batches)}.arrow" if batches else f"{folder}/{source}-*.arrow"
+        path = _path(placement.version, source, max(batches) if batches else "*")
         data = self.read(path) if batches else None
         some = ", ".join(slots[:5]) + (f" and {len(slots) - 5} more" if len(slots) > 5 else "")
         what = f"the state of slots {some} from worker {source}"
@@ -135,6 +178,20 @@ class OnePlacement:
 
     def check(self, version: Version, turn: Turn) -> None:
         """There is one query only."""
+
+    def due(self, version: Version, turn: Turn) -> Version:
+        """Nothing is ever announced."""
+        return version
+
+
+def _path(number: int, worker: int, batch: int | str) -> str:
+    return f"moves/{number}/{worker}-{batch}.arrow"
+
+
+@functools.lru_cache(maxsize=32)
+def _left_once(folder: Placements, version: Version, batch: int, _run: str) -> bool:
+    """The same for all tasks of a process in a micro-batch, as it does not change."""
+    return folder.left(version, batch)
 
 
 def _digest(placement: Placement) -> int:

@@ -3,11 +3,13 @@
 Measure: packers count the rows of every slot, and `observe` the most frequent keys. Analyse: counts fade from batch to
 batch, so that a spike does not move state. Plan: when the busiest worker has more than `alpha` times the average, the
 placer is asked; what it proposes is taken if it brings more rows down to the average, over the next batches, than the
-move of keys and of their bytes is worth. Activate: the placement is announced, and comes into force once a micro-batch
-that knew of it is done.
+move of keys and of their bytes is worth. Activate: the placement is announced. The micro-batch after the first that
+knew of it goes by it, without waiting for this loop, which hears of both later and then writes that it is in force.
 """
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 
@@ -97,7 +99,24 @@ class Placing(AnnouncingLoop):
         # For each version, the first micro-batch that is known to have run by it; those before may have been undone.
         self._since: dict[int, int] = {}
         self.placement = self.folder.placement(self.version.force)
-        self.workers = self.folder.placement(self.version.announced or self.version.force).workers
+        self.workers = self.folder.placement(self.version.to_come or self.version.force).workers
+
+    @property
+    def stuck(self) -> bool:
+        """Whether no micro-batch that is over can have gone by the announced placement."""
+        return not self.folder.left(self.version)
+
+    def started(self, query: str, run: str) -> None:
+        """Also settle what was withdrawn, as nothing runs: if it is not in force now, it never will be."""
+        super().started(query, run)
+        with self._changed:
+            if self.whose == query and self.version.withdrawn and self.stuck:
+                self._settle(Version(self.version.force))
+
+    def take_back(self, paused: str | None) -> None:
+        """Let the next micro-batch find out whether the announced placement is in force already, or never will be."""
+        self.say(replace(self.version, withdrawn=True), paused)
+        self.adopt()
 
     def proposed(self, workers: int | None = None) -> Placement:
         """What the placer would have now."""
@@ -108,7 +127,7 @@ class Placing(AnnouncingLoop):
         with self._changed:
             number = self.next_number()
             self._moving = self.rule.moved(self.placement, placement, self._recent.counts(), self.rule.state)
-            self.folder.write_placement(placement.with_version(number), self.version.force, self.whose)
+            self.folder.announce(placement.with_version(number), self.version.force, self.whose)
             self.workers = placement.workers
             self.say(Version(self.version.force, number))
 
@@ -147,12 +166,14 @@ class Placing(AnnouncingLoop):
         self._count(placement, counts, seen.counts)
         with self._changed:
             self._since.setdefault(ran_by.force, seen.batch)
-            if self.announced and ran_by == self.version:
-                self.placement = self.folder.placement(self.version.announced)
+            coming = self.version.announced
+            if coming and coming in (ran_by.to_come, ran_by.force):
+                self._settle(Version(coming))
                 self._rested = 0
-                self.say(Version(self.version.announced))
                 self._weigh()
                 return
+            if coming and ran_by == self.version:
+                self._settle(Version(ran_by.force))  # it is withdrawn, and was not in force
             self._forget(seen.batch)
             if self.announced or ran_by != self.version:
                 return  # what is in force was not seen yet
@@ -172,6 +193,12 @@ class Placing(AnnouncingLoop):
         state = (self._state_bytes or 0.0) * rule.moved(self.placement, placement, seen, rule.state)
         if rule.pays(before, after, moved, self._rows, state, self.workers):
             self.announce(placement)
+
+    def _settle(self, version: Version) -> None:
+        """What was announced is in force, or never will be."""
+        self.say(version, self.folder.paused())
+        self.placement = self.folder.placement(version.force)
+        self.workers = self.placement.workers
 
     def _weigh(self) -> None:
         """Learn the size of all state from what was handed over of it, once a placement is in force."""

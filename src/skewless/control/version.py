@@ -2,7 +2,8 @@
 
 A stream that keeps state changes its placement, or the sizes of its batches of windows, in two steps. While a version
 is announced, micro-batches go on by the one in force and prepare for the next. Once a micro-batch that knew of the
-announcement is committed, the announced version can come into force.
+announcement is committed, the announced version can come into force. An announcement that is withdrawn is told apart
+from none, where a micro-batch may have gone by it before the driver heard of that.
 
 - `control.json`: the control of the next micro-batch, in a file of one length, as Spark remembers the length.
 - `versions/7.json`: version 7, never changed once it is there.
@@ -40,28 +41,37 @@ class Version:
         The number of the version that is to come; 0 if none is.
     query
         A digest of the id of the query that the versions are for; 0 before that is known.
+    withdrawn
+        Whether the announcement is taken back: no micro-batch prepares for it any more.
 
     Examples
     --------
     >>> Version.of(Version(3, announced=5).code)
-    Version(force=3, announced=5, query=0)
+    Version(force=3, announced=5, query=0, withdrawn=False)
     """
 
     force: int
     announced: int = 0
     query: int = field(default=0, compare=False)
+    withdrawn: bool = False
+
+    @property
+    def to_come(self) -> int:
+        """The number of the version that micro-batches prepare for; 0 if there is none."""
+        return 0 if self.withdrawn else self.announced
 
     @property
     def code(self) -> int:
-        """As one number, which rows can carry."""
-        return (self.query << 2 * _NUMBERS) + (self.force << _NUMBERS) + self.announced
+        """As one number, which rows can carry: below 0 if the announcement is withdrawn."""
+        code = (self.query << 2 * _NUMBERS) + (self.force << _NUMBERS) + self.announced
+        return ~code if self.withdrawn else code
 
     @classmethod
     def of(cls, code: int) -> Version:
         """From the number."""
-        rest, announced = divmod(code, 1 << _NUMBERS)
+        rest, announced = divmod(~code if code < 0 else code, 1 << _NUMBERS)
         query, force = divmod(rest, 1 << _NUMBERS)
-        return cls(force, announced, query)
+        return cls(force, announced, query, code < 0)
 
 
 def digest(query: str | None) -> int:

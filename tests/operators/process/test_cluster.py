@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -31,24 +31,24 @@ class Driver:
 
     folder: Placements
     version: Version = field(default_factory=lambda: Version(0))
-    given: bool = False  # whether a micro-batch with rows was committed since the placement was announced
+    heard: Version | None = None  # what the last micro-batch with rows that was committed ran by
 
     def turn(self, placement: Placement) -> None:
-        """Announce a placement, or let the announced one come into force once it can."""
+        """Hear of the last micro-batch, and announce a placement if none is announced."""
+        coming = self.version.announced
+        if coming and self.heard is not None and coming in (self.heard.to_come, self.heard.force):
+            self.version = Version(coming)
+        elif coming and self.heard == self.version:
+            self.version = Version(self.version.force)  # it is withdrawn, and was not in force
         if not self.version.announced:
             number = self.folder.last() + 1
-            self.folder.write_placement(placement.with_version(number), self.version.force, QUERY)
-            self.version, self.given = Version(self.version.force, number), False
-        elif self.given:
-            self.version = Version(self.version.announced)
+            self.folder.announce(placement.with_version(number), self.version.force, QUERY)
+            self.version = Version(self.version.force, number)
 
     def drop(self) -> None:
         """Take the announcement back: the number is not used again."""
-        self.version = Version(self.version.force)
-
-    def commit(self, ran_by: Version) -> None:
-        """A micro-batch with rows was committed, which ran by that version."""
-        self.given = self.given or (ran_by == self.version and ran_by.announced > 0)
+        if self.version.announced:
+            self.version = replace(self.version, withdrawn=True)
 
 
 @dataclass(frozen=True)
@@ -59,6 +59,7 @@ class Attempt:
     drop: bool  # whether an announcement is taken back before
     placement: Placement  # to announce, if it is time for one
     awake: frozenset[int]  # who runs although no timer is due
+    done: int  # how many workers are done when it dies, unless it is the last
 
 
 attempts = st.builds(
@@ -67,6 +68,7 @@ attempts = st.builds(
     drop=st.sampled_from([False, False, False, True]),
     placement=placements(),
     awake=st.frozensets(st.integers(0, WORKERS - 1)),
+    done=st.integers(0, WORKERS),
 )
 batches = st.lists(st.tuples(rows_in, st.lists(attempts, min_size=1, max_size=3)), min_size=3, max_size=14)
 
@@ -89,20 +91,22 @@ def test_rows_come_out_as_from_one_process_whatever_moves_and_however_often_a_ba
             clock += step
             rows.append((a, b, max(0, clock - behind), value))
         wanted, before = reference.run(rows, watermark), cluster.copies()
-        for attempt in attempts:
+        for number, attempt in enumerate(attempts):
             cluster.restore(before)  # the folder stays as the last attempt left it
+            last = number == len(attempts) - 1
             if attempt.drop:
                 driver.drop()
             if attempt.turn:
                 driver.turn(attempt.placement)
-            ran_by = driver.version
-            if rows:
-                assert cluster.rows(batch, ran_by, rows, watermark) == wanted
+            if rows and not last:
+                cluster.rows(batch, driver.version, rows, watermark, attempt.done)
+            elif rows:
+                assert cluster.rows(batch, driver.version, rows, watermark) == wanted
             else:
                 assert cluster.timers(batch, watermark, attempt.awake) == wanted
         if rows:
-            driver.commit(ran_by)
-            placement = folder.placement(ran_by.force)
+            driver.heard = cluster.ran_by
+            placement = folder.placement(cluster.ran_by.force)
             owners = {placement.name(slot): int(worker) for slot, worker in enumerate(placement.owners)}
             for worker in range(WORKERS):
                 assert all(owners[name] == worker for name in cluster.slots(worker))
@@ -127,7 +131,7 @@ def test_a_long_stream_with_many_moves_comes_out_as_from_one_process(tmp_path: P
         own = {key: int(rng.integers(WORKERS)) for key in hashes[: rng.integers(6)].tolist()}
         driver.turn(Placement.of(WORKERS, rng.integers(0, WORKERS, TAIL).tolist(), own))
         assert cluster.rows(batch, driver.version, rows, watermark) == reference.run(rows, watermark)
-        driver.commit(driver.version)
+        driver.heard = cluster.ran_by
         watermark = max(watermark, clock - 4)
     assert driver.version.force >= 25
 
@@ -295,6 +299,12 @@ def test_a_folder_that_is_behind_the_checkpoint_is_refused(moving: Cluster) -> N
     taken(moving)
     message = r"the folder file://.* is at placement 0, but the checkpoint is at 1; restore both from the same time"
     refused(moving, message, Version(0, announced=1), batch=3)
+
+
+def test_state_that_was_not_left_in_the_last_micro_batch_is_not_taken(moving: Cluster) -> None:
+    moving.rows(2, Version(0), ROWS, 0)  # which knew nothing of placement 1
+    message = r"the folder file://.* is at placement 1, for which no state was left in the last micro-batch of the check"
+    refused(moving, message, batch=3)
 
 
 def test_a_folder_in_use_is_refused_to_a_new_checkpoint(moving: Cluster) -> None:

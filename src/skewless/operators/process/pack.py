@@ -1,4 +1,8 @@
-"""Pack: rows go to the worker that owns their slot, and with them goes the version that they are sent by."""
+"""Pack: rows go to the worker that owns their slot, and with them goes the version that they are sent by.
+
+The control of a micro-batch names the placement in force and the announced one. Whether the announced one is due is
+found here, so that nobody waits for the driver; workers go by what they are sent.
+"""
 
 from __future__ import annotations
 
@@ -40,9 +44,10 @@ class Pack(Sending):
         counts: Int64Array = np.zeros(0, dtype=np.int64)
         code = None
         for rows in parts:
-            code = control_of(rows.column(CONTROL))
-            version = Version.of(code)
+            version = Version.of(control_of(rows.column(CONTROL)))
             self.placements.check(version, turn)
+            version = self.placements.due(version, turn)
+            code = version.code
             placement = self.placements.placement(version.force, turn)
             slots = placement.slot_of(np.asarray(rows.column(HASH)))
             counted = np.bincount(slots, minlength=placement.slots)

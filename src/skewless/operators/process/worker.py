@@ -1,10 +1,10 @@
 """The worker that owns some slots: runs a processor on their rows, and gives and takes slots as placements change.
 
 A placement that moves slots comes into force in two steps, with the end of a micro-batch as the barrier between them.
-While it is announced, the old owner goes on, and after every micro-batch leaves a copy of what it is to give in the
-stream's folder. Once such a micro-batch is committed, the placement is in force: rows go to the new owner, which starts
-with the copy, and the old one drops what it gave. No row waits, and what a micro-batch gives does not depend on the
-placement it ran by, so one that is replayed after a crash gives the same by whatever placement is in force then.
+While it is announced, the old owner goes on, and after the micro-batch leaves a copy of what it is to give in the
+stream's folder. The next micro-batch goes by the new placement: rows go to the new owner, which starts with the copy,
+and the old one drops what it gave. No row waits, and what a micro-batch gives does not depend on the placement it ran
+by, so one that is replayed after a crash gives the same by whatever placement is in force then.
 """
 
 from __future__ import annotations
@@ -166,11 +166,15 @@ class ProcessWorker(Worker):
                     f"{self._folder} is at placement {version.force}, but the checkpoint is at "
                     f"{had.force}; restore both from the same time"
                 )
-            self._take(self._placement(had.force), now)
+            self._take(self._placement(had.force), now, carried=had.to_come == version.force)
         self._version = version
 
     def _give(self, version: Version) -> None:
         """Leave a copy of what is another worker's in the next placement."""
+        assert isinstance(self._placements, Placements)  # where nothing changes nothing is announced
+        if version.withdrawn:
+            self._placements.take_back(version.announced, self._turn)
+            return
         now, then = self._placement(version.force), self._placement(version.announced)
         gives = [move.slot for move in moves(now, then) if move.source == self._turn.worker != move.target]
         if not gives:
@@ -181,11 +185,18 @@ class ProcessWorker(Worker):
                 entries = self._slots.whole(name)
                 away = then.worker_of(_hashes(entries)) != self._turn.worker
                 parts.append(entries.filter(pa.array(away)))
-        assert isinstance(self._placements, Placements)  # where nothing changes nothing is announced
         self._placements.give(then, self._turn, gives, joined(parts) if parts else self._layout.empty())
 
-    def _take(self, before: Placement, now: Placement) -> None:
-        """Drop what was given, take what was got, and let keys change slots that do."""
+    def _take(self, before: Placement, now: Placement, *, carried: bool) -> None:
+        """Drop what was given, take what was got, and let keys change slots that do.
+
+        Parameters
+        ----------
+        before, now
+            The placements.
+        carried
+            Whether copies were left in the last micro-batch, as this worker was told in it: or they are too old.
+        """
         assert isinstance(self._placements, Placements)  # where nothing changes nothing is taken
         held = changed(before, now) & set(self._slots.names)
         parts = [self._slots.whole(name) for name in held]
@@ -193,6 +204,11 @@ class ProcessWorker(Worker):
         for move in moves(before, now):
             if move.target == self._turn.worker != move.source:
                 sources.setdefault(move.source, []).append(move.slot)
+        if sources and not carried:
+            raise SkewlessError(
+                f"{self._folder} is at placement {now.version}, for which no state was left in the last micro-batch of "
+                "the checkpoint; restore both from the same time"
+            )
         for source, names in sources.items():
             parts.append(self._placements.take(now, self._turn, source, names, self._layout.schema))
         if not parts:
