@@ -21,7 +21,7 @@ $(ready) $(docs) $(learn): export PIP_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_BUILD_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_USE_PEP517 := 1
 
-.PHONY: help test test-learn test-long fast soak lint docs bench bench-chop bench-costs bench-nexmark bench-place bench-route bench-skew bench-spark bench-team bench-versions demo figures figures-full clean java compiling
+.PHONY: help test test-learn test-long fast soak lint docs bench bench-chop bench-costs bench-nexmark bench-place bench-route bench-shuffle bench-skew bench-spark bench-team bench-versions demo figures figures-full clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -76,6 +76,9 @@ bench-place: java $(ready) | compiling  ## measure processors and moving state o
 
 bench-nexmark: java $(ready) | compiling  ## measure Nexmark's queries as streams beside Spark's own (about 10 minutes)
 	.venv/bin/python -m benchmarks.spark nexmark
+
+bench-shuffle: java $(ready) | compiling  ## ShuffleBench's case against Spark's own ways in Python (about 10 minutes)
+	.venv/bin/python -m benchmarks.spark shuffle
 
 bench-chop: java $(ready) | compiling  ## measure functions of whole windows and ways to cut time (about 20 minutes)
 	.venv/bin/python -m benchmarks.spark chop

@@ -15,7 +15,8 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,12 +26,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, Row, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 import skewless as sk
 
 KEYS, BATCHES, WARM, HELD = 100_000, 36, 20, 5_000_000
+COLUMNS = "key long, value long"
 SCHEMA = "total long"
 SPARK_SCHEMA = f"key long, {SCHEMA}"
 
@@ -113,7 +116,7 @@ def table(spark: SparkSession, folder: Path) -> list[str]:
         batches, skip = {"transformWithState": (2, 1), "each key": (BATCHES, WARM), "slot": (BATCHES, WARM)}.get(
             name, (1, 0)
         )
-        rows.append((name, _run(spark, files, name, batches, skip)))
+        rows.append((name, run(spark, files, COLUMNS, partial(_query, name), batches, skip)[:2]))
         print(rows[-1], flush=True)
     rival = min(seconds for _name, (seconds, _bytes) in rows[:3])
     lines = [
@@ -143,7 +146,7 @@ def held(spark: SparkSession, folder: Path) -> list[str]:
     for keys in (KEYS, HELD):
         files = folder / f"held-{keys}"
         write_held(files, keys, 12)
-        seconds, written = _run(spark, files, "slot", 13, skip=3)
+        seconds, written = run(spark, files, COLUMNS, partial(_query, "slot"), 13, skip=3)[:2]
         all_keys = _written(files.parent / "work", [0])
         anew = all_keys / (3 * keys / KEYS) if keys > KEYS else 0.0  # with all keys touched, anew is how it is written
         lines.append(f"| {keys:,} | {seconds:.2f} | {written / 1e6:.1f} | {(written + anew) / 1e6:.1f} |")
@@ -156,41 +159,65 @@ def write_stream(folder: Path, keys: int, batches: int) -> None:
     folder.mkdir()
     for i in range(batches):
         order = np.random.default_rng(i).permutation(keys)
-        _write(folder, i, order, order % 1000)
+        write(folder, i, _rows(order))
 
 
 def write_held(folder: Path, keys: int, batches: int) -> None:
     """All keys, and then some of them again and again."""
     folder.mkdir()
-    _write(folder, 0, np.arange(keys), np.arange(keys) % 1000)
+    write(folder, 0, _rows(np.arange(keys)))
     for i in range(batches):
         some = np.random.default_rng(i).choice(keys, KEYS, replace=False)
-        _write(folder, 1 + i, some, some % 1000)
+        write(folder, 1 + i, _rows(some))
 
 
-def _write(folder: Path, i: int, keys: Any, values: Any) -> None:
+def _rows(keys: Any) -> pa.Table:
+    return pa.table({"key": keys, "value": keys % 1000})
+
+
+def write(folder: Path, i: int, rows: pa.Table) -> None:
+    """The rows of a micro-batch, in a file of its own."""
     path = folder / f"{i:03}.parquet"
     # Row groups, so that both cores read.
-    pq.write_table(pa.table({"key": keys, "value": values}), path, row_group_size=len(keys) // 2 + 1)
+    pq.write_table(rows, path, row_group_size=len(rows) // 2 + 1)
     os.utime(path, (1_000_000 + i,) * 2)
 
 
-def _run(spark: SparkSession, files: Path, name: str, batches: int, skip: int = 1) -> tuple[float, float]:
-    """Seconds of a micro-batch, and bytes it wrote to state."""
-    reader = spark.readStream.schema("key long, value long").option("maxFilesPerTrigger", 1)
+def run(
+    spark: SparkSession,
+    files: Path,
+    columns: str,
+    build: Callable[[DataFrame, Path], DataFrame],
+    batches: int,
+    skip: int = 1,
+) -> tuple[float, float, StreamingQuery]:
+    """Seconds of a micro-batch, the bytes it wrote to state, and the query, which has ended.
+
+    Parameters
+    ----------
+    spark
+        The session.
+    files, columns
+        A folder with a file for each micro-batch, and the columns in them.
+    build
+        The result for the rows, with a folder for what the query keeps.
+    batches, skip
+        How many micro-batches there are, and how many of the first ones do not count.
+    """
+    reader = spark.readStream.schema(columns).option("maxFilesPerTrigger", 1)
     work = files.parent / "work"
     shutil.rmtree(work, ignore_errors=True)
     some = work / "in"
     some.mkdir(parents=True)
     for path in sorted(files.iterdir())[:batches]:
         shutil.copy2(path, some / path.name)
-    result = _query(reader.parquet(str(some)), name, work)
+    result = build(reader.parquet(str(some)), work)
     writer = result.writeStream.format("noop").option("checkpointLocation", str(work / "checkpoint"))
     query = writer.outputMode("update").trigger(availableNow=True).start()
     query.awaitTermination()
     progress = [batch for batch in query.recentProgress if batch["numInputRows"]][skip:]
     seconds = float(np.mean([batch["durationMs"]["triggerExecution"] for batch in progress])) / 1000
-    return seconds, _written(work, [batch["batchId"] for batch in progress])
+    return seconds, _written(work, [batch["batchId"] for batch in progress]), query
 
 
 def _written(work: Path, batches: list[int]) -> float:
@@ -200,7 +227,7 @@ def _written(work: Path, batches: list[int]) -> float:
     return float(np.mean(sizes))
 
 
-def _query(rows: DataFrame, name: str, work: Path) -> DataFrame:
+def _query(name: str, rows: DataFrame, work: Path) -> DataFrame:
     grouped = rows.groupBy("key")
     if name == "transformWithStateInPandas":
         return grouped.transformWithStateInPandas(PandasTotal(), SPARK_SCHEMA, "update", "none")

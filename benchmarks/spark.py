@@ -1,6 +1,6 @@
-"""Pages of results that need Spark: windows.md, skew.md, place.md, nexmark.md and chop.md under docs/results.
+"""Pages of results that need Spark: windows.md, skew.md, place.md, shuffle.md, nexmark.md and chop.md under docs/results.
 
-`make bench-spark`, `make bench-skew`, `make bench-place`, `make bench-nexmark` and `make bench-chop` write them.
+`make bench-spark`, `make bench-skew`, `make bench-place`, `make bench-shuffle`, `make bench-nexmark` and `make bench-chop` write them.
 
 `python -m benchmarks.spark windows memory` runs some parts of a page only, and prints them.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import skewless as sk
-from benchmarks import apply, chop, memory, migrate, nexmark, place, process, skew, windows
+from benchmarks import apply, chop, memory, migrate, nexmark, place, process, shuffle, skew, windows
 
 Part = tuple[str, int | None, Callable[[SparkSession, Path], list[str]]]
 """Its title, the cores of its session (None for all), and what it measures."""
@@ -47,6 +47,11 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
         ],
     ),
     "nexmark": ("Nexmark", "make bench-nexmark", [("Queries as streams", None, nexmark.table)]),
+    "shuffle": (
+        "ShuffleBench's case",
+        "make bench-shuffle",
+        [("Black boxes with state", shuffle.WORKERS, shuffle.table)],
+    ),
     "chop": (
         "Time cut, not keys",
         "make bench-chop",

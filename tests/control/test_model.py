@@ -47,7 +47,7 @@ class DiskFullError(OSError):
 class FullFolder(Placements):
     """A folder in which no state can be left."""
 
-    def give(self, *_arguments: object) -> None:
+    def give(self, *_arguments: object, whole: bool = True) -> None:
         raise DiskFullError("no space left on device")
 
 

@@ -2,6 +2,8 @@
 
 - `versions/7.json`: placement 7.
 - `moves/8/3-41.arrow`: the entries that worker 3 gives away when placement 8 comes into force, as of micro-batch 41.
+- `moves/8/3-42-changes.arrow`: those of them that micro-batch 42 changed, which had no rows.
+- `sizes/3.json`: about how many bytes of state worker 3 has.
 
 The copies in `moves/` date an announced placement. It is due in every micro-batch after one in which all workers that
 give left theirs, and each task of the micro-batch finds that out by itself: what was left before a micro-batch began no
@@ -27,7 +29,21 @@ from skewless.core.errors import SkewlessError
 from skewless.core.turn import Turn
 from skewless.place.placement import Placement, moves
 
-_HANDOVER = re.compile(r"(\d+)-(-?\d+)\.arrow")
+_COPY = re.compile(r"(\d+)-(-?\d+)(-changes)?\.arrow")
+_STOPS = f"{RESTORE}; the query stops so that no state is lost"
+
+
+@dataclass(frozen=True)
+class _Copy:
+    """What a worker left in a micro-batch: all that it gives away, or what it changed of that."""
+
+    worker: int
+    batch: int
+    whole: bool
+
+    def path(self, number: int) -> str:
+        """Where it is, for the placement of that number."""
+        return f"moves/{number}/{self.worker}-{self.batch}{'' if self.whole else '-changes'}.arrow"
 
 
 @dataclass(frozen=True)
@@ -74,20 +90,24 @@ class Placements(Versions):
             for move in moves(self.placement(version.force), self.placement(version.announced))
             if move.source != move.target
         }
-        there = self._handovers(version.announced)
-        return bool(givers) and givers <= {worker for worker, left_in in there if batch is None or left_in < batch}
+        there = self._copies(version.announced)
+        return bool(givers) and givers <= {
+            copy.worker for copy in there if copy.whole and (batch is None or copy.batch < batch)
+        }
 
     def take_back(self, number: int, turn: Turn) -> None:
         """Delete the copy that a worker left in an attempt of this micro-batch that was not committed, if it did."""
-        if (turn.worker, turn.batch) in self._handovers(number):
-            self.delete(_path(number, turn.worker, turn.batch))
+        for copy in self._copies(number):
+            if (copy.worker, copy.batch) == (turn.worker, turn.batch):
+                self.delete(copy.path(number))
 
-    def _handovers(self, number: int) -> list[tuple[int, int]]:
-        """The worker and the micro-batch of each copy."""
-        matches = [_HANDOVER.fullmatch(name) for name in self.listed(f"moves/{number}")]
-        return [(int(match[1]), int(match[2])) for match in matches if match]
+    def _copies(self, number: int) -> list[_Copy]:
+        matches = [_COPY.fullmatch(name) for name in self.listed(f"moves/{number}")]
+        return [_Copy(int(match[1]), int(match[2]), not match[3]) for match in matches if match]
 
-    def give(self, placement: Placement, turn: Turn, slots: Sequence[str], entries: pa.RecordBatch) -> None:
+    def give(
+        self, placement: Placement, turn: Turn, slots: Sequence[str], entries: pa.RecordBatch, *, whole: bool = True
+    ) -> None:
         """Leave a copy of the entries that a worker gives away; what a replayed micro-batch writes again is the same.
 
         Parameters
@@ -100,16 +120,20 @@ class Placements(Versions):
             The names of what it gives.
         entries
             The entries.
+        whole
+            Whether these are all, or those that changed since it left a copy.
         """
         notes = {"format": FORMAT, "stream": self.stream, "query": turn.query}
         notes |= {"placement": _digest(placement), "slots": list(slots)}
         data = blob.dump(entries.columns, {"move": json.dumps(notes)})
-        self.write(_path(placement.version, turn.worker, turn.batch), data)
+        self.write(_Copy(turn.worker, turn.batch, whole).path(placement.version), data)
 
     def take(
         self, placement: Placement, turn: Turn, source: int, slots: Sequence[str], schema: pa.Schema
-    ) -> pa.RecordBatch:
-        """The newest entries that a worker gave away before this micro-batch; refused if they are not to be found.
+    ) -> list[pa.RecordBatch]:
+        """The newest entries that a worker gave away before this micro-batch, and then those that changed since.
+
+        It is refused if they are not to be found.
 
         Parameters
         ----------
@@ -124,38 +148,43 @@ class Placements(Versions):
         schema
             The columns of entries.
         """
-        found = self._handovers(placement.version)
-        batches = [batch for worker, batch in found if worker == source and batch < turn.batch]
-        path = _path(placement.version, source, max(batches) if batches else "*")
-        data = self.read(path) if batches else None
+        copies = [copy for copy in self._copies(placement.version) if copy.worker == source and copy.batch < turn.batch]
         some = ", ".join(slots[:5]) + (f" and {len(slots) - 5} more" if len(slots) > 5 else "")
         what = f"the state of slots {some} from worker {source}"
-        remedy = f"{RESTORE}; the query stops so that no state is lost"
-        if data is None:
-            raise SkewlessError(f"{what} is not at {self.shown(path)}; {remedy}")
+        newest = max((copy.batch for copy in copies if copy.whole), default=None)
+        if newest is None:
+            path = f"moves/{placement.version}/{source}-*.arrow"
+            raise SkewlessError(f"{what} is not at {self.shown(path)}; {_STOPS}")
+        since = [copy for copy in copies if copy.batch > newest or (copy.whole and copy.batch == newest)]
+        paths = [copy.path(placement.version) for copy in sorted(since, key=lambda copy: copy.batch)]
+        return [self._entries(path, placement, turn, slots, schema, what) for path in paths]
+
+    def _entries(
+        self, path: str, placement: Placement, turn: Turn, slots: Sequence[str], schema: pa.Schema, what: str
+    ) -> pa.RecordBatch:
+        """The entries of a copy; `what` says what it has."""
         try:
-            given = blob.load(data)
+            given = blob.load(self.read(path) or b"")
             notes = json.loads(blob.notes(given)["move"])
             entries = pa.RecordBatch.from_arrays(given.columns, schema=schema)
             if (notes["format"], notes["stream"]) != (FORMAT, self.stream):
                 raise ValueError(f"it is of format {notes['format']} and of stream {notes['stream']}")
         except (pa.ArrowInvalid, ValueError, KeyError, OSError, StopIteration) as error:
-            raise SkewlessError(f"{what} at {self.shown(path)} is damaged ({error}); {remedy}") from error
+            raise SkewlessError(f"{what} at {self.shown(path)} is damaged ({error}); {_STOPS}") from error
         if notes["query"] != turn.query:
             raise self.other_query(notes["query"], turn.query)
         if notes["placement"] != _digest(placement) or not set(slots) <= set(notes["slots"]):
-            raise SkewlessError(f"{what} at {self.shown(path)} was given for another placement; {remedy}")
+            raise SkewlessError(f"{what} at {self.shown(path)} was given for another placement; {_STOPS}")
         return entries
 
-    def handed_over(self, number: int) -> int:
-        """The bytes that workers gave away when a placement came into force, of each worker the newest copy."""
-        newest: dict[int, tuple[int, int]] = {}
-        for name, size in self.lengths(f"moves/{number}").items():
-            match = _HANDOVER.fullmatch(name)
-            if match:
-                worker, batch = int(match[1]), int(match[2])
-                newest[worker] = max(newest.get(worker, (batch, 0)), (batch, size))
-        return sum(size for _, size in newest.values())
+    def tell_size(self, turn: Turn, size: int) -> None:
+        """Let it be known how many bytes of state a worker has."""
+        self.write_fields(f"sizes/{turn.worker}.json", {"query": turn.query, "bytes": size})
+
+    def state_bytes(self) -> int:
+        """About how many bytes of state all workers have, by what they told last."""
+        told = [self.read_fields(f"sizes/{name}") for name in self.listed("sizes") if name.endswith(".json")]
+        return sum(int(fields.get("bytes", 0)) for fields in told if fields is not None)
 
     def forget(self, number: int) -> None:
         """Delete what moved up to this version, and the placements before it."""
@@ -182,10 +211,6 @@ class OnePlacement:
     def due(self, version: Version, turn: Turn) -> Version:
         """Nothing is ever announced."""
         return version
-
-
-def _path(number: int, worker: int, batch: int | str) -> str:
-    return f"moves/{number}/{worker}-{batch}.arrow"
 
 
 @functools.lru_cache(maxsize=32)

@@ -71,8 +71,6 @@ class Placing(AnnouncingLoop):
         self._recent = FadingCounts(placer.slots, rule.memory)
         self._rested = rule.rest  # the first placement may be changed at once
         self._rows = 0  # of the last micro-batch
-        self._moving: float | None = None  # the share of the state that the announced placement moves
-        self._state_bytes: float | None = None  # all state, by what the last placement moved of it
         asked = placer.watched(partitions)
         self._blind: str | None = None
         """What the placer asks for in vain, in words."""
@@ -126,7 +124,6 @@ class Placing(AnnouncingLoop):
         """Have a placement come into force as soon as state could be handed over."""
         with self._changed:
             number = self.next_number()
-            self._moving = self.rule.moved(self.placement, placement, self._recent.counts(), self.rule.state)
             self.folder.announce(placement.with_version(number), self.version.force, self.whose)
             self.workers = placement.workers
             self.say(Version(self.version.force, number))
@@ -169,10 +166,9 @@ class Placing(AnnouncingLoop):
             coming = self.version.announced
             if coming and coming in (ran_by.to_come, ran_by.force):
                 self._settle(Version(coming))
-                self._rested = 0
-                self._weigh()
-                return
-            if coming and ran_by == self.version:
+                self._rested = -1 if ran_by.to_come else 0  # the one that is done did not go by it, if it knew of it
+                ran_by = self.version
+            elif coming and ran_by == self.version:
                 self._settle(Version(ran_by.force))  # it is withdrawn, and was not in force
             self._forget(seen.batch)
             if self.announced or ran_by != self.version:
@@ -190,7 +186,7 @@ class Placing(AnnouncingLoop):
         if placement is self.placement:
             return
         after, moved = rule.loads(placement, seen, self.partitions), rule.moved(self.placement, placement, seen)
-        state = (self._state_bytes or 0.0) * rule.moved(self.placement, placement, seen, rule.state)
+        state = self.folder.state_bytes() * rule.moved(self.placement, placement, seen, rule.state)
         if rule.pays(before, after, moved, self._rows, state, self.workers):
             self.announce(placement)
 
@@ -199,13 +195,6 @@ class Placing(AnnouncingLoop):
         self.say(version, self.folder.paused())
         self.placement = self.folder.placement(version.force)
         self.workers = self.placement.workers
-
-    def _weigh(self) -> None:
-        """Learn the size of all state from what was handed over of it, once a placement is in force."""
-        moved = self.folder.handed_over(self.placement.version)
-        if self._moving and moved:
-            self._state_bytes = moved / self._moving
-        self._moving = None
 
     def _count(self, placement: Placement, counts: Int64Array, top: Counts | None) -> None:
         """Let what was counted be known: tracked keys exactly, other hot keys as sampled, and the rest by slot."""

@@ -31,16 +31,16 @@ class Rule:
     cost
         What moving the state of a key costs, in times of the rows that the key has in a micro-batch.
     rest
-        The number of micro-batches with a placement before the next one is looked for, so that a hot spot that wanders
-        does not keep state on the move.
+        The number of micro-batches by a placement before the next one is looked for. With 0 placements may follow each
+        other at once, if each pays.
     memory
         The weight of a micro-batch relative to the next one; 0 uses only the newest, so every spike counts.
     resources
         The resource functions of state, computation and communication.
     byte_cost
         What moving a byte of state costs, in rows, in addition to `cost`: about 3 ns to write, read and divide it,
-        where a row of a simple processor takes about 4 us. The bytes of a move are estimated from those of the last
-        one, so the first one costs nothing here.
+        where a row of a simple processor takes about 4 us. The bytes of a move are its share of those that workers
+        have told of, by the resource function of state.
 
     Examples
     --------
@@ -60,7 +60,7 @@ class Rule:
     alpha: float | tuple[float, float, float] = 1.2
     horizon: int = 10
     cost: float = 1.0
-    rest: int = 2
+    rest: int = 0
     memory: float = 0.25
     resources: Resources | str = "LCL"
     byte_cost: float = 0.001

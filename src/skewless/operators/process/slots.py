@@ -35,11 +35,14 @@ class Slot:
         No timer of the slot is due before this time; None if there is none.
     oldest
         No entry was last touched before this time; None if there is none.
+    size
+        About how many bytes its entries would have as one part.
     """
 
     parts: list[tuple[int, int]] = field(default_factory=list)
     wake: int | None = None
     oldest: int | None = None
+    size: int = 0
 
     def note(self, entries: pa.RecordBatch) -> None:
         """Entries were added."""
@@ -68,7 +71,12 @@ class SlotStore:
 
     def notes(self) -> dict[str, Any]:
         """What is known of each slot, for JSON."""
-        return {name: [slot.parts, slot.wake, slot.oldest] for name, slot in self._slots.items()}
+        return {name: [slot.parts, slot.wake, slot.oldest, slot.size] for name, slot in self._slots.items()}
+
+    @property
+    def size(self) -> int:
+        """About how many bytes all entries have."""
+        return sum(slot.size for slot in self._slots.values())
 
     def __getitem__(self, name: str) -> Slot:
         return self._slots.get(name, Slot())
@@ -89,7 +97,12 @@ class SlotStore:
         return newest(parts, self._layout) if parts else self._layout.empty()
 
     def add(
-        self, name: str, entries: pa.RecordBatch, parts: Sequence[pa.RecordBatch], before: int | None = None
+        self,
+        name: str,
+        entries: pa.RecordBatch,
+        parts: Sequence[pa.RecordBatch],
+        before: int | None = None,
+        new: int | None = None,
     ) -> None:
         """Write entries of keys that changed.
 
@@ -103,13 +116,15 @@ class SlotStore:
             The slot's parts, as `read` gave them.
         before
             Entries last touched before this time have expired, and go when the slot is next written as one.
+        new
+            How many of the entries are of keys that were not there before; all if not given.
         """
         slot = self[name]
         changes = sum(rows for _number, rows in slot.parts[1:]) + entries.num_rows
         base = slot.parts[0][1] if parts else 0
         # Changes as large as the base cost no more to write as one with it, and less to read.
         if entries.num_rows < base and changes < base * _patience(name) and len(parts) < MOST_PARTS:
-            self._write(name, entries, slot.parts[-1][0] + 1)
+            self._write(name, entries, slot.parts[-1][0] + 1, entries.num_rows if new is None else new)
         else:
             self.replace(name, newest([*parts, entries], self._layout), before)
 
@@ -123,12 +138,13 @@ class SlotStore:
             self._store.drop(_blob(name, number))
         if entries.num_rows:
             self._slots[name] = Slot()
-            self._write(name, entries, numbers[0] if numbers else 0)
+            self._write(name, entries, numbers[0] if numbers else 0, entries.num_rows)
 
-    def _write(self, name: str, entries: pa.RecordBatch, number: int) -> None:
-        slot = self._slots[name]
-        self._store.put(_blob(name, number), blob.dump(entries.columns))
+    def _write(self, name: str, entries: pa.RecordBatch, number: int, new: int) -> None:
+        slot, data = self._slots[name], blob.dump(entries.columns)
+        self._store.put(_blob(name, number), data)
         slot.parts.append((number, entries.num_rows))
+        slot.size += len(data) * new // max(1, entries.num_rows)
         slot.note(entries)
 
 

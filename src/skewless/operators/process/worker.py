@@ -1,10 +1,7 @@
 """The worker that owns some slots: runs a processor on their rows, and gives and takes slots as placements change.
 
-A placement that moves slots comes into force in two steps, with the end of a micro-batch as the barrier between them.
-While it is announced, the old owner goes on, and after the micro-batch leaves a copy of what it is to give in the
-stream's folder. The next micro-batch goes by the new placement: rows go to the new owner, which starts with the copy,
-and the old one drops what it gave. No row waits, and what a micro-batch gives does not depend on the placement it ran
-by, so one that is replayed after a crash gives the same by whatever placement is in force then.
+What a micro-batch gives does not depend on the placement it ran by, so one that is replayed after a crash gives the
+same by whatever placement is in force then.
 """
 
 from __future__ import annotations
@@ -29,11 +26,14 @@ from skewless.core.turn import Turn
 from skewless.operators.notes import read_notes, write_notes
 from skewless.operators.process.calls import Kept, calls_of
 from skewless.operators.process.entries import TIMER, TOUCHED, Layout, find, newest
+from skewless.operators.process.handover import Handover
 from skewless.operators.process.processor import Processor
 from skewless.operators.process.slots import SlotStore, live
 from skewless.operators.worker import Worker
-from skewless.place.placement import Placement, moves
+from skewless.place.placement import Placement
 
+LEAST_TOLD = 1 << 16
+"""The driver is not told of changes of state by fewer bytes."""
 _NEVER = int(np.iinfo(np.int64).max)
 
 
@@ -109,6 +109,7 @@ class ProcessWorker(Worker):
         self._placements = task.placements
         self._layout = Layout(task.keys, task.fields)
         self._version: Version | None = None
+        self._added: list[pa.RecordBatch] = []
         noted = read_notes(store, self._layout.mark, "key and state")
         notes: dict[str, Any] = noted[0] if noted else {}
         if noted and notes["stream"] != self._placements.stream:
@@ -116,6 +117,7 @@ class ProcessWorker(Worker):
         if noted and notes["version"] is not None:
             self._version = Version.of(notes["version"])
         self._slots = SlotStore(self._layout, store, notes.get("slots"))
+        self._told = int(notes.get("told", 0))  # the bytes of state that the driver knows of
 
     @property
     def wake(self) -> int | None:
@@ -137,12 +139,17 @@ class ProcessWorker(Worker):
         if before is not None:
             self._sweep(before)
         if self._version is not None and self._version.announced:
-            self._give(self._version)
+            # In a call without rows there is a copy already: rows brought the announcement.
+            self._handover().give(self._version, None if control is not None else self._added)
         self._save()
 
     @property
     def _folder(self) -> str:
         return f"the folder {self._placements.uri}" if isinstance(self._placements, Placements) else "the placement"
+
+    def _handover(self) -> Handover:
+        assert isinstance(self._placements, Placements)  # where nothing changes nothing is given or taken
+        return Handover(self._placements, self._turn, self._layout, self._slots)
 
     def _placement(self, number: int) -> Placement:
         return self._placements.placement(number, self._turn)
@@ -166,61 +173,8 @@ class ProcessWorker(Worker):
                     f"{self._folder} is at placement {version.force}, but the checkpoint is at "
                     f"{had.force}; restore both from the same time"
                 )
-            self._take(self._placement(had.force), now, carried=had.to_come == version.force)
+            self._handover().take(self._placement(had.force), now, carried=had.to_come == version.force)
         self._version = version
-
-    def _give(self, version: Version) -> None:
-        """Leave a copy of what is another worker's in the next placement."""
-        assert isinstance(self._placements, Placements)  # where nothing changes nothing is announced
-        if version.withdrawn:
-            self._placements.take_back(version.announced, self._turn)
-            return
-        now, then = self._placement(version.force), self._placement(version.announced)
-        gives = [move.slot for move in moves(now, then) if move.source == self._turn.worker != move.target]
-        if not gives:
-            return
-        affected, parts = changed(now, then), []
-        for name in self._slots.names:
-            if name in affected:
-                entries = self._slots.whole(name)
-                away = then.worker_of(_hashes(entries)) != self._turn.worker
-                parts.append(entries.filter(pa.array(away)))
-        self._placements.give(then, self._turn, gives, joined(parts) if parts else self._layout.empty())
-
-    def _take(self, before: Placement, now: Placement, *, carried: bool) -> None:
-        """Drop what was given, take what was got, and let keys change slots that do.
-
-        Parameters
-        ----------
-        before, now
-            The placements.
-        carried
-            Whether copies were left in the last micro-batch, as this worker was told in it: or they are too old.
-        """
-        assert isinstance(self._placements, Placements)  # where nothing changes nothing is taken
-        held = changed(before, now) & set(self._slots.names)
-        parts = [self._slots.whole(name) for name in held]
-        sources: dict[int, list[str]] = {}
-        for move in moves(before, now):
-            if move.target == self._turn.worker != move.source:
-                sources.setdefault(move.source, []).append(move.slot)
-        if sources and not carried:
-            raise SkewlessError(
-                f"{self._folder} is at placement {now.version}, for which no state was left in the last micro-batch of "
-                "the checkpoint; restore both from the same time"
-            )
-        for source, names in sources.items():
-            parts.append(self._placements.take(now, self._turn, source, names, self._layout.schema))
-        if not parts:
-            return
-        for name in held:
-            self._slots.replace(name, self._layout.empty())
-        entries = joined(parts)
-        entries = entries.filter(pa.array(now.worker_of(_hashes(entries)) == self._turn.worker))
-        slots = now.slot_of(_hashes(entries))
-        for slot in np.unique(slots):
-            name, part = now.name(int(slot)), entries.filter(pa.array(slots == slot))
-            self._slots.replace(name, newest([self._layout.empty(), part], self._layout))
 
     def _rows(
         self, tables: Sequence[pa.RecordBatch], watermark: int | None, before: int | None
@@ -309,7 +263,8 @@ class ProcessWorker(Worker):
     ) -> None:
         entries = self._layout.entries(hashes, kept.keys, kept.fields, kept.timers, touched, there)
         if entries.num_rows:
-            self._slots.add(name, entries, parts, before)
+            self._added.append(entries)
+            self._slots.add(name, entries, parts, before, new=int(np.count_nonzero(~there)))
 
     def _timers(self, watermark: int, before: int | None) -> Iterator[pa.RecordBatch]:
         for name in self._slots.names:
@@ -371,8 +326,16 @@ class ProcessWorker(Worker):
 
     def _save(self) -> None:
         code = None if self._version is None else self._version.code
-        notes = {"stream": self._placements.stream, "version": code, "slots": self._slots.notes()}
+        self._tell()
+        notes = {"stream": self._placements.stream, "version": code, "slots": self._slots.notes(), "told": self._told}
         write_notes(self._store, self._layout.mark, notes)
+
+    def _tell(self) -> None:
+        """Let the driver know how much state there is, whenever that has changed much."""
+        size = self._slots.size
+        if isinstance(self._placements, Placements) and abs(size - self._told) > max(LEAST_TOLD, 0.2 * self._told):
+            self._placements.tell_size(self._turn, size)
+            self._told = size
 
 
 def _unless_expired(kept: Kept, touched: pa.Array, before: int | None) -> Kept:
@@ -382,16 +345,6 @@ def _unless_expired(kept: Kept, touched: pa.Array, before: int | None) -> Kept:
     late = np.asarray(touched.fill_null(before)) < before
     places = pa.array(np.arange(len(late)), mask=late)
     return Kept(kept.keys, [field.take(places) for field in kept.fields], kept.timers.take(places))
-
-
-def changed(before: Placement, after: Placement) -> set[str]:
-    """The names of the slots, of either placement, that keys leave or come to."""
-    found = set()
-    for move in moves(before, after):
-        found.add(move.slot)
-        if move.kind != "move":  # the key also leaves, or comes to, its tail slot
-            found.add(f"t{int(move.slot[1:]) % before.tail_slots}")
-    return found
 
 
 def _hashes(rows: pa.RecordBatch) -> Int64Array:
