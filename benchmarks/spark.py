@@ -1,6 +1,6 @@
-"""Pages of results that need Spark: windows.md, skew.md, place.md, shuffle.md, nexmark.md and chop.md under docs/results.
+"""Pages of results that need Spark, under docs/results: windows, skew, place, shuffle, nexmark and chop.
 
-`make bench-spark`, `make bench-skew`, `make bench-place`, `make bench-shuffle`, `make bench-nexmark` and `make bench-chop` write them.
+`make bench-spark`, `bench-skew`, `bench-place`, `bench-shuffle`, `bench-nexmark` and `bench-chop` write them.
 
 `python -m benchmarks.spark windows memory` runs some parts of a page only, and prints them.
 """
@@ -16,7 +16,7 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 import skewless as sk
-from benchmarks import apply, chop, memory, migrate, nexmark, place, process, shuffle, skew, windows
+from benchmarks import apply, chop, handover, memory, migrate, nexmark, place, process, shuffle, skew, windows
 
 Part = tuple[str, int | None, Callable[[SparkSession, Path], list[str]]]
 """Its title, the cores of its session (None for all), and what it measures."""
@@ -43,6 +43,7 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
         [
             ("Processors in Python", None, process.table),
             ("Moving state", migrate.WORKERS, migrate.table),
+            ("Moving against size", None, _without_spark(handover.table)),
             ("Tail slots", None, _without_spark(place.table)),
         ],
     ),

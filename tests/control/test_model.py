@@ -45,10 +45,14 @@ class DiskFullError(OSError):
 
 @dataclass(frozen=True)
 class FullFolder(Placements):
-    """A folder in which no state can be left."""
+    """A folder in which there is room for what worker 0 leaves, and for nothing else."""
 
-    def give(self, *_arguments: object, whole: bool = True) -> None:
-        raise DiskFullError("no space left on device")
+    def give(
+        self, placement: Placement, turn: Turn, slots: Sequence[str], entries: pa.RecordBatch, *, whole: bool = True
+    ) -> None:
+        if turn.worker:
+            raise DiskFullError("no space left on device")
+        super().give(placement, turn, slots, entries, whole=whole)
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,8 @@ def give(
 
 
 def take(folder: Placements, batch: int, placement: Placement = EIGHT, query: str = "q") -> pa.RecordBatch:
-    return folder.take(placement, Turn(0, batch, query), 3, ["t1"], SCHEMA)
+    (entries,) = folder.take(placement, Turn(0, batch, query), 3, ["t1"], SCHEMA)
+    return entries
 
 
 def test_a_placement_is_read_as_it_was_written(folder: Placements, tmp_path: Path) -> None:
@@ -61,6 +62,13 @@ def test_what_is_taken_is_of_the_last_micro_batch_before(folder: Placements, tmp
     message = rf"the state of slots t1 from worker 3 is not at {tmp_path}/moves/8/3-\*.arrow; restore"
     with pytest.raises(SkewlessError, match=message):
         take(folder, 4)
+
+
+def test_what_changed_after_a_copy_is_taken_with_it(folder: Placements) -> None:
+    for batch, whole in ((5, True), (6, False), (7, True), (8, False), (9, False), (11, False)):
+        folder.give(EIGHT, Turn(3, batch, "q"), ["t1"], ENTRIES[: batch % 3], whole=whole)
+    parts = folder.take(EIGHT, Turn(0, 10, "q"), 3, ["t1"], SCHEMA)
+    assert [part.num_rows for part in parts] == [7 % 3, 8 % 3, 9 % 3]  # what came before the newest copy is in it
 
 
 def test_many_slots_that_did_not_arrive_are_not_all_named(folder: Placements) -> None:

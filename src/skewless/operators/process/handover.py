@@ -16,7 +16,7 @@ import pyarrow as pa
 
 from skewless.control.placements import Placements
 from skewless.control.version import Version
-from skewless.core.arrays import Int64Array
+from skewless.core.arrays import BoolArray, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.tables import joined
 from skewless.core.turn import Turn
@@ -63,7 +63,7 @@ class Handover:
             return
         affected = changed(now, then)
         held = [self.slots.whole(name) for name in self.slots.names if name in affected] if changes is None else changes
-        parts = [part.filter(pa.array(then.worker_of(_hashes(part)) != self.turn.worker)) for part in held]
+        parts = [_where(part, then.worker_of(_hashes(part)) != self.turn.worker) for part in held]
         entries = joined(parts) if parts else self.layout.empty()
         self.placements.give(then, self.turn, gives, entries, whole=changes is None)
 
@@ -95,10 +95,10 @@ class Handover:
         for name in held:
             self.slots.replace(name, self.layout.empty())
         entries = joined(parts)
-        entries = entries.filter(pa.array(now.worker_of(_hashes(entries)) == self.turn.worker))
+        entries = _where(entries, now.worker_of(_hashes(entries)) == self.turn.worker)
         slots = now.slot_of(_hashes(entries))
         for slot in np.unique(slots):
-            name, part = now.name(int(slot)), entries.filter(pa.array(slots == slot))
+            name, part = now.name(int(slot)), _where(entries, slots == slot)
             self.slots.replace(name, newest([self.layout.empty(), part], self.layout))
 
 
@@ -110,6 +110,11 @@ def changed(before: Placement, after: Placement) -> set[str]:
         if move.kind != "move":  # the key also leaves, or comes to, its tail slot
             found.add(f"t{int(move.slot[1:]) % before.tail_slots}")
     return found
+
+
+def _where(entries: pa.RecordBatch, mask: BoolArray) -> pa.RecordBatch:
+    """The entries for which it is true; copied only if some are not."""
+    return entries if mask.all() else entries.filter(pa.array(mask))
 
 
 def _hashes(entries: pa.RecordBatch) -> Int64Array:

@@ -1,0 +1,81 @@
+"""What moving a slot costs against the size of its state, from 1 KB to 100 MB, without Spark.
+
+A worker gives the slot: it reads its entries, divides them by owner and writes a copy to the folder, flushed to the
+disk. Another takes it: it reads the copy, divides it and writes the entries to its store. Stores are in memory here,
+where Spark has RocksDB. Each key has 1 KB of state.
+
+Claim tested: beyond a fixed cost of some milliseconds, a move costs a few nanoseconds a byte, as `Rule.byte_cost` has
+it. `python -m benchmarks.handover` prints the lines, and `make bench-place` has them on docs/results/place.md.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+
+import numpy as np
+import pyarrow as pa
+
+from skewless.control.placements import Placements
+from skewless.control.version import Version
+from skewless.core.store import MemoryStore
+from skewless.core.turn import Turn
+from skewless.operators.process.entries import Layout
+from skewless.operators.process.handover import Handover
+from skewless.operators.process.slots import SlotStore
+from skewless.place import Placement
+
+KEYS, BYTES, RUNS = (1, 100, 1_000, 10_000, 100_000), 1_000, 5
+LAYOUT = Layout(pa.schema([("key", pa.int64())]), pa.schema([("data", pa.binary())]))
+
+
+def table() -> list[str]:
+    """The lines of Markdown; each is printed when it is there."""
+    lines = [
+        f"A slot whose keys have {BYTES:,} bytes of state each moves from one worker to another, without Spark, in",
+        f"milliseconds of wall-clock time, medians of {RUNS} runs. A copy is flushed to the disk.",
+        "",
+        "| keys | MB | ms to give | ms to take | ns a byte |",
+        "|---|---|---|---|---|",
+    ]
+    for keys in KEYS:
+        give, take = np.median([moved(keys) for _run in range(RUNS)], axis=0)
+        per_byte = (give + take) / (keys * BYTES) * 1e9
+        figures = f"{keys * BYTES / 1e6:g} | {give * 1e3:.1f} | {take * 1e3:.1f} | {per_byte:.1f}"
+        lines.append(f"| {keys:,} | {figures} |")
+        print(lines[-1], flush=True)
+    return lines
+
+
+def moved(keys: int) -> tuple[float, float]:
+    """The seconds in which a slot of so many keys is given, and taken."""
+    with tempfile.TemporaryDirectory() as path:
+        folder = Placements.at(path)
+        before, after = Placement.of(2, [0]), Placement.of(2, [1], version=1)
+        folder.write_placement(before, 0, None)
+        folder.write_placement(after, 0, "query")
+        workers = [
+            Handover(folder, Turn(worker, worker, "query"), LAYOUT, SlotStore(LAYOUT, MemoryStore()))
+            for worker in (0, 1)
+        ]
+        workers[0].slots.replace("t0", entries(keys))
+        start = time.perf_counter()
+        workers[0].give(Version(0, announced=1), None)
+        given = time.perf_counter()
+        workers[1].take(before, after, carried=True)
+        taken = time.perf_counter()
+        assert workers[1].slots.whole("t0").num_rows == keys
+        return given - start, taken - given
+
+
+def entries(keys: int) -> pa.RecordBatch:
+    """Entries of so many keys, of one tail slot."""
+    data = np.random.default_rng(keys).bytes(keys * BYTES)
+    state = pa.array([data[at : at + BYTES] for at in range(0, len(data), BYTES)], pa.binary())
+    numbers = np.arange(keys)
+    nothing = pa.nulls(keys, pa.int64())
+    return LAYOUT.entries(numbers, [pa.array(numbers)], [state], nothing, nothing, np.zeros(keys, bool))
+
+
+if __name__ == "__main__":
+    print("\n".join(table()))
