@@ -249,6 +249,20 @@ def test_who_is_called_without_rows_goes_by_the_version_of_its_last_call(moving:
     assert list((tmp_path / "moves").iterdir()) == [tmp_path / "moves/1"]
 
 
+def test_what_timers_change_after_a_copy_was_left_moves_with_it(moving: Cluster, tmp_path: Path) -> None:
+    reference = Reference(None)
+    for _batch in range(2):
+        reference.run(ROWS, 0)
+    wanted = reference.run([], 30)
+    assert len(wanted) > 3
+    assert moving.timers(2, 30, frozenset()) == wanted
+    changes = sorted(tmp_path.glob("moves/1/*-2-changes.arrow"))
+    assert sum(blob.load(file.read_bytes()).num_rows for file in changes) > 1  # and not all that was left before
+    later: list[In] = [(a, b, 40 + i, i) for i, (a, b) in enumerate(KEYS)]
+    assert moving.rows(3, Version(0, announced=1), later, 30) == reference.run(later, 30)
+    assert moving.ran_by == Version(1)
+
+
 WAYS: dict[str, tuple[Callable[[str], str], str]] = {
     "cut": (lambda text: text[:40], r"is damaged \(.*\); restore the folder that goes with this checkpoint"),
     "of fewer owners": (lambda text: text.replace('own\\":[', 'own\\":[1,'), r"is damaged \(.* owners.*\); restore"),
