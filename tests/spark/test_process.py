@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timedelta, timezone
@@ -205,11 +206,13 @@ def test_a_hand_over_that_is_gone_stops_the_query(spark: SparkSession, tmp_path:
     _, watching = processed(query(), tmp_path)
     assert watching.wait(1)
     placing = placing_of(watching)
-    # As if it had been announced, and what the workers left for each other were lost.
-    moved = Placement.of(2, [1 - int(worker) for worker in placing.placement.tail], version=1)
-    placing.folder.write_placement(moved, 0, placing.whose)
-    placing.folder.write_control(Version(1), placing.whose)
+    placing.announce(Placement.of(2, [1 - int(worker) for worker in placing.placement.tail]))
     write(tmp_path / "in", some_rows(2, 50))
+    _, watching = processed(query(), tmp_path)
+    assert watching.wait(1)
+    assert watching.placement.version == 1
+    shutil.rmtree(tmp_path / "folder/moves/1")  # what the workers left for each other is lost
+    write(tmp_path / "in", some_rows(3, 50))
     with pytest.raises(StreamingQueryException, match=r"the state of slots .* from worker \d is not at .*restore"):
         processed(query(), tmp_path)
 
