@@ -107,7 +107,7 @@ class RowConsumer(StatefulProcessor):
 class PandasConsumer(RowConsumer):
     """The black box for Spark's `transformWithStateInPandas`."""
 
-    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # type: ignore[override]  # noqa: N802, N803 - Spark's names
+    def handleInputRows(self, key: Any, rows: Iterator[pd.DataFrame], timerValues: Any) -> Iterator[pd.DataFrame]:  # noqa: N802, N803 - Spark's names
         """Records of a consumer."""
         events = self._accept(_records(rows))
         if events:
