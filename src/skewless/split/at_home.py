@@ -6,7 +6,6 @@ task agrees on it: tasks that never talk have to come to the same plan, up to wh
 
 from __future__ import annotations
 
-import math
 from typing import NamedTuple
 
 import numpy as np
@@ -17,8 +16,11 @@ from skewless.core.home import homes
 from skewless.core.kernel import inner, lean_kernel
 
 EVERY = 2**62  # rows of a key: more than any has
-HOT_PARTS = 3  # of hot keys, which a block gets beside its own keys
-MANY = 100  # keys in a block; with less, which block has the most is no more than chance
+RARE = 0.3  # of a task's keys came once: then many of them are in no other task
+# Of what a block has above the average in keys: how much it gives away. If frequent keys count for so little that the
+# blocks of this task would be less even in keys than by hashing, they count for more.
+ONCE, ALL = 0.4, 0.5
+OFTEN = 0.12, 0.5
 CLASSES = 64  # of counts: one for each power of two
 
 
@@ -43,15 +45,30 @@ def leave_home(rows: Int64Array, blocks: int, slack: float) -> Moves:
     (array([7]), array([1, 0], dtype=int32), array([2, 2]))
     """
     rows.sort()
-    total, share = len(rows), len(rows) / blocks
     counts = np.empty(_runs(rows), np.int64)
     _fold(rows, counts)
     keys = rows[: len(counts)]
+    home = homes(keys, blocks)
+    at_home = _cardinalities(counts, home, blocks).sum(axis=0)
+    for often in OFTEN:
+        which, block, size = _parts(keys, counts, home, blocks, slack, often)
+        listed, parts = np.unique(which, return_counts=True)
+        there = at_home - np.bincount(home[listed], minlength=blocks) + np.bincount(block, minlength=blocks)
+        if there.max() - there.mean() <= at_home.max() - at_home.mean():
+            break
+    return Moves(keys[listed], np.concatenate(([0], np.cumsum(parts))), block, size)
+
+
+def _parts(
+    keys: Int64Array, counts: Int64Array, home: Int32Array, blocks: int, slack: float, often: float
+) -> tuple[Int64Array, Int32Array, Int64Array]:
+    """The parts of keys that are not, or not only, at home, those of a key together: key, block, and rows."""
     numbers = np.arange(1, max(2, blocks), dtype=np.int64)
     steps = numbers[np.gcd(numbers, blocks) == 1]  # those by which a walk meets every block
-    where = homes(keys, blocks)
-    _level(keys, counts, blocks, steps, where)
+    where = home.copy()
+    _level(keys, counts, steps, blocks, often, where)
 
+    total, share = int(counts.sum()), counts.sum() / blocks
     full = max(-(-total // blocks), int((1 + slack) * share))
     least = max(1, int(slack * share))
     room, classes = np.full(blocks, full, np.int64), np.zeros((blocks, CLASSES), np.int64)
@@ -62,18 +79,17 @@ def leave_home(rows: Int64Array, blocks: int, slack: float) -> Moves:
     _leave(counts, where, leaving, least, room, stays)
     leaving, stays = leaving[stays < counts[leaving]], stays[stays < counts[leaving]]
 
-    most_parts = 2 * len(leaving) + blocks  # what stays, and parts that end a key or fill a block
-    which, block, size = np.empty(most_parts, np.int64), np.empty(most_parts, np.int32), np.empty(most_parts, np.int64)
+    most = 2 * len(leaving) + blocks  # what stays, and parts that end a key or fill a block
+    which, block, size = np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
     found = _place(keys, counts, where, leaving, stays, least, steps, room, which, block, size)
-    moved = where != homes(keys, blocks)
+    moved = where != home
     moved[leaving] = False
     whole = np.flatnonzero(moved)
     which = np.concatenate((which[:found], whole))
     order = np.argsort(which, kind="stable")
-    block = np.concatenate((block[:found], where[whole]))[order]
-    size = np.concatenate((size[:found], counts[whole]))[order]
-    listed, parts = np.unique(which, return_counts=True)
-    return Moves(keys[listed], np.concatenate(([0], np.cumsum(parts))), block, size)
+    block = np.concatenate((block[:found], where[whole]))
+    size = np.concatenate((size[:found], counts[whole]))
+    return which[order], block[order], size[order]
 
 
 @lean_kernel
@@ -110,41 +126,40 @@ def _step(key: Int, steps: Int64Array) -> Int:
     return steps[pmod(xxhash64_long(key, SEED + 2), steps.shape[0])]
 
 
-def _level(keys: Int64Array, counts: Int64Array, blocks: int, steps: Int64Array, where: Int32Array) -> None:
-    """Send keys from blocks with far more keys than the average to others.
-
-    If about half of the keys came once, most of them are not in other tasks. They are levelled among themselves first,
-    in each task for itself. If all keys were levelled at once, each task would make up for the keys that all of them
-    have, and eight tasks would do so eight times.
-    """
-    if np.count_nonzero(counts == 1) > 0.45 * len(counts):
-        _level_those(keys, counts, 1, 0.7, blocks, steps, where)
-        _level_those(keys, counts, EVERY, 1.0, blocks, steps, where)
-    else:
-        _level_those(keys, counts, EVERY, 0.7, blocks, steps, where)
-
-
-def _level_those(
-    keys: Int64Array,
-    counts: Int64Array,
-    rows: int,
-    deviations: float,
-    blocks: int,
-    steps: Int64Array,
-    where: Int32Array,
+def _level(
+    keys: Int64Array, counts: Int64Array, steps: Int64Array, blocks: int, often: float, where: Int32Array
 ) -> None:
-    """Level the keys of at most so many rows; a block may have more than the average by so many standard deviations."""
-    cardinalities = np.bincount(where[counts <= rows], minlength=blocks)
-    average = cardinalities.mean()
-    most = math.ceil(average + deviations * math.sqrt(average))
-    if rows == EVERY and average >= MANY:
-        # Where chance made all blocks alike, the one with most keys still gives some away: parts of hot keys will come.
-        most = max(math.ceil(average), min(most, int(cardinalities.max()) - HOT_PARTS))
-    takers = max(1, math.floor(average + 0.3 * math.sqrt(average)))
-    over = int(np.maximum(0, cardinalities - most).sum())
-    # Each block takes as many as the others, or it would be the one that all tasks send their keys to.
-    quota = np.full(blocks, -(-over // max(1, int((cardinalities < takers).sum()))), np.int64)
-    _send(keys, counts, rows, most, takers, quota, cardinalities, steps, where)
+    """Send keys from blocks that have more of them than the average to blocks that have fewer.
+
+    A task knows its own keys, and not those that only others have. If few of its keys came once, other tasks have
+    nearly all of them too, find the same blocks too full, and send the same keys. Otherwise only keys that came once
+    are sent, most of which no other task has. Each task makes up for its own part of them, and only for a little of
+    what the frequent keys lack, because all tasks see that, and make up for it together.
+    """
+    cardinalities = _cardinalities(counts, where, blocks)
+    frequent, once = cardinalities - cardinalities.mean(axis=1, keepdims=True)
+    only_once = cardinalities[1].sum() > RARE * len(counts)
+    surplus = ONCE * once + often * frequent if only_once else ALL * (once + frequent)
+    there = cardinalities[1] if only_once else cardinalities.sum(axis=0)
+    gives = np.minimum(there, np.rint(np.maximum(surplus, 0)).astype(np.int64))
+    takes = np.rint(np.maximum(-surplus, 0)).astype(np.int64)
+    # What rounding took away goes to those that lack the most.
+    lacking = max(0, int(gives.sum() - takes.sum()))
+    np.add.at(takes, np.argsort(surplus, kind="stable")[np.arange(lacking) % blocks], 1)
+    _send(keys, counts, 1 if only_once else EVERY, gives, takes, steps, where)
+
+
+def _cardinalities(counts: Int64Array, where: Int32Array, blocks: int) -> Int64Array:
+    """How many keys each block has, first of those that came more than once, then of those that came once."""
+    out = np.zeros((2, blocks), np.int64)
+    _count(counts, where, out)
+    return out
+
+
+@lean_kernel
+def _count(counts: Int64Array, where: Int32Array, out: Int64Array) -> None:
+    for k in range(counts.shape[0]):
+        out[np.int64(counts[k] == 1), where[k]] += 1
 
 
 @lean_kernel
@@ -152,28 +167,20 @@ def _send(
     keys: Int64Array,
     counts: Int64Array,
     rows: Int,
-    most: Int,
-    takers: Int,
-    quota: Int64Array,
-    cardinalities: Int64Array,
+    gives: Int64Array,
+    takes: Int64Array,
     steps: Int64Array,
     where: Int32Array,
 ) -> None:
-    """Send the first keys of blocks that have more than `most` to blocks that have less than `takers`."""
-    blocks = cardinalities.shape[0]
+    """Send the first keys of at most so many rows from blocks that give to the first in their orders that take."""
+    blocks = gives.shape[0]
     for k in range(keys.shape[0]):
-        home = where[k]
-        if cardinalities[home] > most and counts[k] <= rows:
-            block, step, seen = _start(keys[k], blocks), _step(keys[k], steps), 0
-            # Once around, blocks are only looked at for being less full than `most`, as one of them is.
-            while cardinalities[block] >= most or (
-                seen < blocks and (cardinalities[block] >= takers or quota[block] == 0)
-            ):
+        if counts[k] <= rows and gives[where[k]] > 0:
+            block, step = _start(keys[k], blocks), _step(keys[k], steps)
+            while takes[block] == 0:
                 block = (block + step) % blocks
-                seen += 1
-            cardinalities[home] -= 1
-            cardinalities[block] += 1
-            quota[block] -= 1
+            gives[where[k]] -= 1
+            takes[block] -= 1
             where[k] = block
 
 

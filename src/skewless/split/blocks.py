@@ -48,6 +48,19 @@ class BlockPlan:
         """For each key, whether it is on several blocks."""
         return np.bincount(self.which, minlength=len(self.keys)) > 1
 
+    def route(self, keys: Int64Array) -> Int32Array:
+        """A block for each tuple of the batch, in the order in which they came.
+
+        >>> partition(np.array([7, 8]), np.array([3, 1]), 2).route(np.array([7, 8, 7, 7]))
+        array([0, 1, 0, 1], dtype=int32)
+        """
+        by_key = np.argsort(keys, kind="stable")
+        # Fragments in the order of the tuples: keys rising, the parts of a key one after the other.
+        order = np.argsort(self.keys[self.which], kind="stable")
+        out = np.empty(len(keys), dtype=np.int32)
+        out[by_key] = np.repeat(self.block[order], self.size[order])
+        return out
+
 
 def partition(keys: Int64Array, counts: Int64Array, blocks: int, already: Int64Array | None = None) -> BlockPlan:
     """Divide a batch into blocks of equal size and equal cardinality, splitting few keys (Algorithm 2).

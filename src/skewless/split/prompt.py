@@ -79,13 +79,7 @@ class Prompt(Splitter):
         """A block for each tuple of one whole batch (Algorithm 2)."""
         keys = as_keys(keys)
         seen = Counts.of(keys)
-        plan = partition(seen.keys, seen.whole, self.workers)
-        by_key = np.argsort(keys, kind="stable")
-        # Fragments in the order of the tuples: keys rising, the parts of a key one after the other.
-        order = np.argsort(plan.keys[plan.which], kind="stable")
-        out = np.empty(len(keys), dtype=np.int32)
-        out[by_key] = np.repeat(plan.block[order], plan.size[order])
-        return out
+        return partition(seen.keys, seen.whole, self.workers).route(keys)
 
     def receiver(self) -> Receiver:
         """What partitions the rows of one task, where each task of a micro-batch sees only its own rows."""
