@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from experiments.costs import MEASURED, said, work
 from experiments.figure import Scale, Scaled
 from skewless.core.arrays import Int64Array
 from skewless.simulate import Costs, MicroBatches
-from skewless.workload import TPCH, TweetWords, Zipf, synd
+from skewless.workload import TPCH, Cluster, Taxi, TweetWords, Zipf, synd
 
 CORES = 320  # 20 nodes of 16
 PLANNING = MEASURED["plan"]  # seconds for each key of a micro-batch
@@ -59,24 +60,42 @@ def tweets(scale: Scale) -> TweetWords:
     return TweetWords(words=450_000 // SHRUNK[scale])
 
 
-@dataclass(frozen=True)
-class Parts:
-    """The part of each row of TPC-H's lineitem, as a stream of keys."""
+class Rows(Protocol):
+    """A workload whose rows have several columns."""
 
-    rows: TPCH
+    def blocks(self, n: int, block: int) -> Iterator[Any]:
+        """The first `n` rows, at most `block` of them at a time."""
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of a workload, as a stream of keys."""
+
+    rows: Rows
+    name: str
 
     def blocks(self, n: int, block: int) -> Iterator[Int64Array]:
         """The first `n` keys, at most `block` of them at a time."""
-        return (rows.part for rows in self.rows.blocks(n, block))
+        return (getattr(rows, self.name) for rows in self.rows.blocks(n, block))
 
     def take(self, n: int) -> Int64Array:
         """The first `n` keys as one array."""
         return np.concatenate([*self.blocks(n, 1_000_000)])
 
 
-def tpch(scale: Scale) -> Parts:
+def tpch(scale: Scale) -> Column:
     """The parts of TPC-H at its scale 1, or a tenth of them."""
-    return Parts(TPCH(scale=1 / SHRUNK[scale]))
+    return Column(TPCH(scale=1 / SHRUNK[scale]), "part")
+
+
+def trips() -> Column:
+    """The taxis of DEBS, all of them at both scales."""
+    return Column(Taxi(), "taxi")
+
+
+def submissions() -> Column:
+    """The jobs of the Google cluster."""
+    return Column(Cluster(), "job")
 
 
 def skewed(z: float, scale: Scale) -> Zipf:
