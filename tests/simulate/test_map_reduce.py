@@ -33,16 +33,16 @@ def test_a_routing_has_the_fragments_that_can_be_counted_one_by_one(routing) -> 
 
 @settings(deadline=None)
 @given(st.lists(st.integers(1, 500), min_size=2, max_size=80), st.integers(1, 6), st.integers(1, 9))
-def test_buckets_are_those_of_algorithm_3_up_to_where_a_task_starts(counts, blocks, buckets) -> None:
+def test_buckets_are_those_of_algorithm_3_in_each_block(counts, blocks, buckets) -> None:
     sizes = np.sort(np.array(counts))[::-1].copy()
     plan = partition(np.arange(len(sizes)) * 7919, sizes, blocks)
     out = allocate_all(plan, buckets)
     split = plan.split[plan.which]
     assert (out[split] == homes(plan.keys[plan.which], buckets)[split]).all()
-    own = plan.block == 0  # the first task starts at the first bucket, as the function for one block does
-    ones = np.ones(int(own.sum()), np.int64)
-    assert (out[own] == allocate(plan.keys[plan.which][own], ones, split[own], buckets)).all()
     for block in range(blocks):
+        own = plan.block == block
+        ones = np.ones(int(own.sum()), np.int64)
+        assert (out[own] == allocate(plan.keys[plan.which][own], ones, split[own], buckets, block)).all()
         whole = out[(plan.block == block) & ~split]
         served = np.bincount(whole, minlength=buckets)
         assert served.max() - served.min() <= 1

@@ -260,6 +260,13 @@ def test_buckets_of_whole_keys_differ_by_no_more_than_the_largest_key(sizes: lis
     assert loads.max() - loads.min() <= max(sizes, default=0)
 
 
+def test_blocks_with_fewer_keys_than_buckets_do_not_all_fill_the_first_ones() -> None:
+    ones, whole = np.ones(5, np.int64), np.zeros(5, dtype=bool)
+    served = sum(np.bincount(allocate(np.arange(5), ones, whole, 10, block), minlength=10) for block in range(40))
+    assert served.min() >= 17
+    assert served.max() <= 23
+
+
 def test_buckets_of_a_skewed_block_are_balanced() -> None:
     counts = np.sort(np.random.default_rng(2).zipf(1.5, 500) % 1_000 + 1)[::-1]
     split = np.arange(500) < 3

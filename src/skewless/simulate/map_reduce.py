@@ -16,9 +16,7 @@ from skewless.simulate.arrivals import Source
 from skewless.simulate.cluster import Costs, MicroBatches
 from skewless.simulate.early_release import EarlyRelease
 from skewless.simulate.fragments import Fragments
-from skewless.split.blocks import BlockPlan
-
-GOLDEN = 0.6180339887498949
+from skewless.split.blocks import BlockPlan, first_bucket
 
 
 @dataclass(frozen=True, eq=False)
@@ -77,10 +75,7 @@ def allocate_all(plan: BlockPlan, buckets: int) -> Int32Array:
     """A reduce bucket for each fragment of a plan, by Algorithm 3 in each block on its own.
 
     Map tasks combine, so that each key of a block is one partial result and all clusters are equally large. A split key
-    goes to the bucket of its hash. The others go, one in each round, to the bucket with the most room. Where buckets
-    have equal room, the tasks start at different ones: if all started at the first, its reduce task would get the
-    keys that every block has over after its last whole round. Where they start is spread by the golden ratio, so that
-    neighbouring blocks, which are often alike, do not start next to each other.
+    goes to the bucket of its hash. The others go, one in each round, to the bucket with the most room.
 
     >>> from skewless.split import partition
     >>> plan = partition(np.arange(6), np.array([2, 2, 2, 2, 2, 2]), 2)
@@ -190,7 +185,7 @@ def _allocate(
     """Replace the hashed buckets of whole keys, block by block; `order` has the fragments of each block together."""
     blocks, buckets = edges.shape[0] - 1, room.shape[0]
     for block in range(blocks):
-        first = np.int64(block * GOLDEN % 1.0 * buckets)
+        first = first_bucket(block, buckets)
         fair = (edges[block + 1] - edges[block]) / buckets
         for bucket in range(buckets):
             room[bucket] = fair

@@ -9,7 +9,9 @@ import numpy as np
 from skewless.core.arrays import BoolArray, FloatArray, Int, Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.home import homes
-from skewless.core.kernel import lean_kernel
+from skewless.core.kernel import inner, lean_kernel
+
+GOLDEN = 0.6180339887498949
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,11 +105,13 @@ def partition(keys: Int64Array, counts: Int64Array, blocks: int, already: Int64A
     return BlockPlan(blocks, keys, counts, which[order], block[order], size[order])
 
 
-def allocate(keys: Int64Array, sizes: Int64Array, split: BoolArray, buckets: int) -> Int32Array:
+def allocate(keys: Int64Array, sizes: Int64Array, split: BoolArray, buckets: int, block: int = 0) -> Int32Array:
     """A reduce bucket for each key of a block (Algorithm 3).
 
     A split key goes to a bucket by its hash, so that every block sends it to the same bucket. The other keys go,
-    largest first, to the bucket with the most room among those not yet served in this round.
+    largest first, to the bucket with the most room among those not yet served in this round. Where buckets have equal
+    room, blocks of different numbers start at different ones: if all started at the first, it would get the keys that
+    every block has over after its last whole round.
 
     >>> allocate(np.array([1, 2, 3, 4]), np.array([5, 4, 2, 1]), np.array([False] * 4), 2)
     array([0, 1, 1, 0], dtype=int32)
@@ -119,8 +123,18 @@ def allocate(keys: Int64Array, sizes: Int64Array, split: BoolArray, buckets: int
     np.subtract.at(room, out[split], sizes[split])
     whole = np.flatnonzero(~split)
     whole = whole[np.argsort(-sizes[whole], kind="stable")]
-    _worst_fit(room, sizes, whole, np.zeros(buckets, dtype=np.bool_), out)
+    _worst_fit(room, sizes, whole, int(first_bucket(block, buckets)), np.zeros(buckets, dtype=np.bool_), out)
     return out
+
+
+@inner
+def first_bucket(block: Int, buckets: Int) -> Int:
+    """Where a block starts, spread by the golden ratio: neighbouring blocks, which are often alike, do not start near.
+
+    >>> [int(first_bucket(block, 100)) for block in range(4)]
+    [0, 61, 23, 85]
+    """
+    return np.int64(block * GOLDEN % 1.0 * buckets)
 
 
 @lean_kernel
@@ -190,11 +204,14 @@ def _serve(
 
 
 @lean_kernel
-def _worst_fit(room: FloatArray, sizes: Int64Array, whole: Int64Array, served: BoolArray, out: Int32Array) -> None:
+def _worst_fit(
+    room: FloatArray, sizes: Int64Array, whole: Int64Array, first: Int, served: BoolArray, out: Int32Array
+) -> None:
     left = room.shape[0]
     for i in range(whole.shape[0]):
         best = -1
-        for bucket in range(room.shape[0]):
+        for step in range(room.shape[0]):
+            bucket = (first + step) % room.shape[0]
             if not served[bucket] and (best < 0 or room[bucket] > room[best]):
                 best = bucket
         out[whole[i]] = best

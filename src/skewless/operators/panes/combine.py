@@ -44,14 +44,14 @@ class Combine(Sending):
             rows += part.num_rows
         states = partials.all()
         if states is not None:
-            yield sender.send(states, self._workers(np.asarray(states.column(0)), len(sender.owners)))
+            yield sender.send(states, self._workers(np.asarray(states.column(0)), len(sender.owners), turn))
         if rows:
             yield sender.rest(note=[turn.worker, rows])
 
-    def _workers(self, hashes: Int64Array, workers: int) -> Int32Array | Int64Array:
+    def _workers(self, hashes: Int64Array, workers: int, turn: Turn) -> Int32Array | Int64Array:
         if self.apart is None:
             return hashes % workers
         from skewless.split.blocks import allocate  # loads numba, which the other workers do without
 
         keys, which, sizes = np.unique(hashes, return_inverse=True, return_counts=True)
-        return allocate(keys, sizes, np.isin(keys, self.apart), workers)[which]
+        return allocate(keys, sizes, np.isin(keys, self.apart), workers, turn.worker)[which]
