@@ -37,6 +37,8 @@ class Setup:
         Whether tuples come in micro-batches of a second.
     merging
         A multiple of the costs of partial results and keys.
+    reducing
+        A multiple of what merging a partial result costs a reducer, apart from what emitting it costs a combiner.
     planning
         A multiple of what it costs to plan a whole micro-batch, as Prompt does.
     """
@@ -46,6 +48,7 @@ class Setup:
     windows: Windows = MINUTE
     batches: bool = False
     merging: float = 1.0
+    reducing: float = 1.0
     planning: float = 1.0
 
     @property
@@ -61,7 +64,7 @@ class Setup:
             self.threads if rival.whole else self.threads - reducers,
             reducers,
             self.windows,
-            replace(costs, plan=self.planning * costs.plan),
+            replace(costs, plan=self.planning * costs.plan, partial=self.reducing * costs.partial),
             forward=rival.forwards,
             engine=MicroBatches(1.0) if self.batches else None,
         )
