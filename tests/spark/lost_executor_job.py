@@ -3,7 +3,8 @@
 Two executors route rows that come from a shuffle, so that a task that runs again finds them in another order. One task
 behind the routing waits until the others are done, and kills its executor: what that one had routed is lost, and is
 routed again. `lost_executor_job.py FOLDER CHECKSUMS` writes what arrived to FOLDER: rows of a stream by `bounded` and
-of a batch by `dalton`, and sums over rows that `bounded` packs for an aggregate.
+of a batch by `dalton`, and sums over rows that `bounded` packs for an aggregate. `lost_executor_job.py FOLDER CHECKSUMS
+together` does so for a stream whose tasks learn together, and writes what their loop knows then.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql.streaming.query import StreamingQuery
 
 import skewless as sk
 from skewless.spark.session import CHECKSUM, RETRY
@@ -73,11 +75,21 @@ class Total(sk.Aggregate):
         return table
 
 
-def arriving(df: DataFrame, split: str, done: Path) -> DataFrame:
+def arriving(df: DataFrame, split: str | sk.split.Splitter, done: Path) -> DataFrame:
     """The rows after they were routed and an executor was lost."""
     done.mkdir(parents=True)
-    routed = sk.keyed(df.repartition(TASKS), "page", workers=TASKS, split=split).repartition()
+    keyed = sk.keyed(df.repartition(TASKS), "page", workers=TASKS, split=split)
+    routed = keyed.repartition(folder=str(done.parent / "folder"))
     return routed.mapInArrow(partial(kill_once, str(done)), routed.schema).repartition(1)
+
+
+def stream_through(stream: DataFrame, split: str | sk.split.Splitter, folder: Path, name: str) -> StreamingQuery:
+    """A query over the stream that has run to its end."""
+    writer = arriving(stream, split, folder / f"{name}-done").writeStream.format("parquet")
+    writer = writer.option("checkpointLocation", str(folder / f"{name}-checkpoint")).trigger(availableNow=True)
+    query = writer.start(str(folder / name))
+    query.awaitTermination()
+    return query
 
 
 def main() -> None:
@@ -100,14 +112,17 @@ def main() -> None:
     spark = builder.getOrCreate()
     spark.range(0, ROWS, 1, TASKS).selectExpr(*SKEWED).write.parquet(str(folder / "in"))
     rows = spark.read.parquet(str(folder / "in"))
-    arriving(rows, "dalton", folder / "dalton-done").write.parquet(str(folder / "dalton"))
-    (folder / "agg-done").mkdir()
-    keyed = sk.keyed(rows.repartition(TASKS), "page", workers=TASKS, split="bounded")
-    keyed.agg(total=Total(str(folder / "agg-done"), "id")).write.parquet(str(folder / "agg"))
     stream = spark.readStream.schema(rows.schema).parquet(str(folder / "in"))
-    writer = arriving(stream, "bounded", folder / "bounded-done").writeStream.format("parquet")
-    query = writer.option("checkpointLocation", str(folder / "checkpoint")).trigger(availableNow=True)
-    query.start(str(folder / "bounded")).awaitTermination()
+    if sys.argv[3:] == ["together"]:
+        query = stream_through(stream, sk.split.CooperativeDalton(slide=1000), folder, "together")
+        sk.watch(query).wait(1)
+        (folder / "explained").write_text(sk.watch(query).explain())
+    else:
+        arriving(rows, "dalton", folder / "dalton-done").write.parquet(str(folder / "dalton"))
+        (folder / "agg-done").mkdir()
+        keyed = sk.keyed(rows.repartition(TASKS), "page", workers=TASKS, split="bounded")
+        keyed.agg(total=Total(str(folder / "agg-done"), "id")).write.parquet(str(folder / "agg"))
+        stream_through(stream, "bounded", folder, "bounded")
     print("finished", flush=True)
     spark.stop()
 
