@@ -19,6 +19,7 @@ from skewless.control.version import Version, digest
 from skewless.core import blob
 from skewless.core.errors import SkewlessError
 from skewless.core.turn import Turn
+from skewless.operators.process import worker as workers
 from skewless.operators.process.handover import changed
 from skewless.place.placement import Placement, moves
 from support.campaign import campaign
@@ -261,6 +262,24 @@ def test_what_timers_change_after_a_copy_was_left_moves_with_it(moving: Cluster,
     later: list[In] = [(a, b, 40 + i, i) for i, (a, b) in enumerate(KEYS)]
     assert moving.rows(3, Version(0, announced=1), later, 30) == reference.run(later, 30)
     assert moving.ran_by == Version(1)
+
+
+def test_workers_tell_how_much_state_they_have(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = Cluster(Placements.at(str(tmp_path)))
+    cluster.folder.write_placement(BEFORE, 0, None)
+    cluster.rows(0, Version(0), ROWS, 0)
+    assert cluster.folder.state_bytes() == 0  # too little to be told of
+    monkeypatch.setattr(workers, "LEAST_TOLD", 0)
+    cluster.rows(1, Version(0), ROWS, 0)
+    blobs = [data for store in cluster.stores for name, data in store.blobs.items() if name != "state"]
+    told = cluster.folder.state_bytes()
+    assert told == sum(map(len, blobs))
+    for batch in range(2, 5):  # the same keys again: what is written is more, what is held is not
+        cluster.rows(batch, Version(0), ROWS, 0)
+    assert cluster.folder.state_bytes() == told
+    more: list[In] = [(a, b, 50, 1) for a in range(4, 40) for b in (1, 2)]
+    cluster.rows(5, Version(0), more, 0)
+    assert cluster.folder.state_bytes() > 2 * told
 
 
 WAYS: dict[str, tuple[Callable[[str], str], str]] = {
