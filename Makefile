@@ -21,7 +21,7 @@ $(ready) $(docs) $(learn): export PIP_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_BUILD_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_USE_PEP517 := 1
 
-.PHONY: help test test-learn test-long fast soak lint docs bench bench-blocks bench-chop bench-costs bench-nexmark bench-place bench-route bench-shuffle bench-skew bench-spark bench-team bench-versions demo figures figures-full clean java compiling
+.PHONY: help test test-learn test-long fast soak lint docs bench bench-blocks bench-chop bench-costs bench-elastic bench-nexmark bench-place bench-route bench-shuffle bench-skew bench-spark bench-team bench-versions demo figures figures-full clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -85,6 +85,9 @@ bench-shuffle: java $(ready) | compiling  ## ShuffleBench's case against Spark's
 
 bench-chop: java $(ready) | compiling  ## measure functions of whole windows and ways to cut time (about 20 minutes)
 	.venv/bin/python -m benchmarks.spark chop
+
+bench-elastic: java $(ready) | compiling  ## measure workers that follow the load (about 12 minutes)
+	.venv/bin/python -m benchmarks.elastic
 
 bench-route: java $(ready) | compiling  ## measure what routing costs inside Spark
 	.venv/bin/python -m benchmarks.route

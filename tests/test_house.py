@@ -65,6 +65,28 @@ def test_spark_is_known_in_few_places() -> None:
     assert homes <= {"spark", "api", "job", "demo"}
 
 
+def test_every_function_that_runs_in_a_task_settles_first() -> None:
+    """Its first step leaves what is imported out of the garbage collection, which Spark runs after every task."""
+    found = {}
+    for path, tree in modules():
+        calls = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and node.args]
+        handed = [node.args[0] for node in calls if getattr(node.func, "attr", "") in ("mapInArrow", "arrow_udf")]
+        names = {
+            name.id
+            for each in handed
+            if not isinstance(each, ast.Call)  # an object, whose __call__ runs
+            for name in ast.walk(each)
+            if isinstance(name, ast.Name)
+        }
+        for node in ast.walk(tree):
+            in_task = isinstance(node, ast.FunctionDef) and (node.name in names or node.name in ("__call__", "init"))
+            if path.startswith("spark/") and isinstance(node, ast.FunctionDef) and in_task:
+                body = node.body[1:] if ast.get_docstring(node) else node.body
+                found[f"{path}:{node.name}:{node.lineno}"] = ast.unparse(body[0])
+    assert len(found) >= 8, found
+    assert set(found.values()) == {"settle()"}, found
+
+
 @pytest.mark.parametrize("outside", ["benchmarks", "experiments"])
 def test_nothing_in_the_package_knows_what_is_outside_of_it(outside: str) -> None:
     assert importing(outside) == set()

@@ -97,6 +97,13 @@ def test_a_job_is_read_as_it_is_written() -> None:
     )
 
 
+def test_a_range_of_workers_follows_by_the_trigger() -> None:
+    job = parsed(edited("workers = 16", "workers = [2, 16]").replace("available_now = true", 'every = "5 seconds"'))
+    assert (job.key.workers, job.trigger.every) == ((2, 16), "5 seconds")
+    message = refusal(edited("workers = 16", "workers = [2, 16]", BATCH))
+    assert message.endswith("between micro-batches, but [source] stream is false; give one number")
+
+
 def test_what_is_left_out_has_a_default() -> None:
     job = parsed(
         """
@@ -145,6 +152,23 @@ REFUSED = [
         "workers = 16",
         "workers = 0",
         "18: [key] workers is 0; give at least 1, or leave it out for Spark's shuffle partitions",
+    ),
+    (
+        "workers = 16",
+        "workers = [2, 4, 8]",
+        "18: [key] workers is [2, 4, 8]; give a number, or the fewest and the most, such as [2, 16]",
+    ),
+    (
+        "workers = 16",
+        'workers = [2, "8"]',
+        '18: [key] workers is [2, "8"]; give a number, or the fewest and the most, such as [2, 16]',
+    ),
+    ("workers = 16", "workers = [8, 2]", "18: [key] workers is [8, 2]; give the smaller number first, and at least 1"),
+    (
+        "workers = 16",
+        "workers = [2, 16]",
+        "18: [key] workers is [2, 16], a range that follows the load of a stream by the time between micro-batches; "
+        'say that time, such as [trigger] every = "10 seconds"',
     ),
     ("stream = true", 'stream = "yes"', '11: [source] stream is "yes", not true or false'),
     ('columns = ["page"]', 'columns = "page"', '17: [key] columns is "page", not a list'),

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, Row, SparkSession
 from pyspark.sql import functions as F
 from typer.testing import CliRunner, Result
 
-from skewless.api import keyed
+from skewless.api import checks
 from skewless.cli import app
 from skewless.job.file import SPLITS
 from skewless.job.run import root_message
@@ -187,4 +187,4 @@ def test_an_exception_in_a_python_worker_is_the_root_of_a_failure(spark: SparkSe
 
 
 def test_a_job_may_ask_for_every_split() -> None:
-    assert SPLITS == keyed.SPLITS
+    assert SPLITS == checks.SPLITS

@@ -9,14 +9,22 @@ from typing import Any
 from pyspark.sql import DataFrame
 from pyspark.sql import types as T
 
+from skewless import place as placers
+from skewless import split as splitters
 from skewless.aggregate import Measure
 from skewless.aggregate.measure import TIME
 from skewless.core.errors import SkewlessError
+from skewless.elastic import Range
 from skewless.operators.process.calls import GROUP
 from skewless.operators.process.processor import Processor, SlotProcessor
+from skewless.place import Placer
 from skewless.spark.route import column
 from skewless.spark.staging import shuffle_partitions
 from skewless.spark.types import structure
+from skewless.split import Splitter
+
+SPLITS = ("auto", "local", "spark", *splitters.NAMES)
+PLACES = ("auto", "hash", *(name for name in placers.NAMES if name != "uniform"))  # "hash" is its name here
 
 
 def new_identity() -> str:
@@ -24,16 +32,61 @@ def new_identity() -> str:
     return uuid.uuid4().hex[:12]
 
 
-def check_workers(workers: object) -> int | None:
-    """A number of workers, or None."""
+def check_workers(workers: object, interval: str | None = None) -> int | Range | None:
+    """A number of workers, a range that follows the load, or None."""
+    if isinstance(workers, Range):
+        if interval is not None:
+            raise SkewlessError(f"interval is {interval!r}, and the range has {workers.interval!r}; give it once")
+        return workers
     if isinstance(workers, (tuple, list)):
+        if len(workers) != 2:
+            raise SkewlessError(f"workers is {workers!r}; give a number, or the fewest and the most, such as (2, 16)")
+        if interval is None:
+            raise SkewlessError(
+                f"workers is {workers!r}, a range that follows the load, and no interval= says how often a micro-batch "
+                'begins; give that of the query\'s trigger, such as interval="1 second"'
+            )
+        return Range(workers[0], workers[1], interval)
+    if interval is not None:
         raise SkewlessError(
-            f"workers is {workers!r}, a range that would follow the load; that is not there yet: give one number, or "
-            "None for Spark's shuffle partitions"
+            f"interval is {interval!r}, by which a range of workers follows the load, and workers is {workers!r}; give "
+            "a range such as workers=(2, 16), or leave interval= out"
         )
     if workers is not None and (isinstance(workers, bool) or not isinstance(workers, int) or workers < 1):
         raise SkewlessError(f"workers is {workers!r}; give at least 1, or None for Spark's shuffle partitions")
     return workers
+
+
+def check_fixed(workers: object) -> int | None:
+    """A number of workers, or None, for windows that are given to workers as a whole."""
+    if isinstance(workers, (tuple, list, Range)):
+        shown = f"{workers.least, workers.most}" if isinstance(workers, Range) else f"{workers!r}"
+        raise SkewlessError(
+            f"workers is {shown}, a range that follows the load; whole windows are assigned to one number of workers, "
+            "which stays as it is at the start: give a number, or None for Spark's shuffle partitions"
+        )
+    fixed = check_workers(workers)
+    assert not isinstance(fixed, Range)  # or it was refused
+    return fixed
+
+
+def check_stays(asked: Range | None) -> None:
+    """Refuse workers that follow the load where keys stay where they are."""
+    if asked is not None:
+        raise SkewlessError(
+            f"place is 'hash', which places keys once and for ever, and {asked} follow the load; give place='auto', or "
+            "one number of workers"
+        )
+
+
+def check_families(split: object, place: object) -> None:
+    """Refuse words that name no splitter and no placer."""
+    if not isinstance(split, Splitter) and split not in SPLITS:
+        hint = "; to keep keys whole give place=" if split in PLACES or isinstance(split, Placer) else ""
+        raise SkewlessError(f"no split {split!r}; there are {', '.join(SPLITS)}{hint}")
+    if not isinstance(place, Placer) and place not in PLACES:
+        hint = "; to split hot keys give split=" if place in SPLITS or isinstance(place, Splitter) else ""
+        raise SkewlessError(f"no place {place!r}; there are {', '.join(PLACES)}{hint}")
 
 
 def check_partitions(df: DataFrame, workers: int, what: str) -> None:

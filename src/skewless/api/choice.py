@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from skewless.control.loop import Chosen
 from skewless.core.errors import SkewlessError
+from skewless.elastic import Range
 from skewless.place import Placer
 from skewless.split import CooperativeDalton, Splitter
 
@@ -83,6 +84,21 @@ def why_placed(asked: str | Placer) -> str:
         return "as asked, once and for ever"
     why = "because state that does not merge must be on one worker" if asked == "auto" else "as asked"
     return f"{why}, moving slots of keys between workers"
+
+
+def followed(asked: Range | None, partitions: int | None = None) -> str:
+    """A sentence about workers that follow the load, with the partitions of state if there are such; or nothing."""
+    if asked is None:
+        return ""
+    fixed = "" if partitions is None else f"; the {partitions} partitions of state stay as Spark has them at the start"
+    return f" How many of these are active follows the load, measured by an interval of {asked.interval}{fixed}."
+
+
+def unfollowed(asked: Range | None) -> str:
+    """A sentence about a range of workers that has no use; or nothing."""
+    return (
+        "" if asked is None else f" As no rows move, {asked} have no use here; a splitter moves rows: split='bounded'."
+    )
 
 
 def _routing(

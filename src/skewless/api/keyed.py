@@ -15,20 +15,23 @@ from skewless import split as splitters
 from skewless.aggregate import Measure
 from skewless.aggregate.measure import TIME
 from skewless.api.checks import (
+    check_families,
     check_measures,
     check_partitions,
     check_processor,
     check_schema,
-    check_time,
+    check_stays,
     check_workers,
     new_identity,
 )
-from skewless.api.choice import MOVELESS, aggregating, moving, packs, why_placed
-from skewless.api.windowed import KeyedWindows, windowing, with_watermark
+from skewless.api.choice import MOVELESS, aggregating, followed, moving, packs, unfollowed, why_placed
+from skewless.api.windowed import KeyedWindows, windowing, with_event_time
 from skewless.control.loop import Chosen, LoadLoop
 from skewless.control.placements import OnePlacement, Placements
 from skewless.control.placing import Placing, placed
+from skewless.control.scaling import Scaling
 from skewless.core.errors import SkewlessError
+from skewless.elastic import Range
 from skewless.operators.process import Processor
 from skewless.place import Placer, Rule
 from skewless.spark.aggregate import Aggregation
@@ -37,23 +40,21 @@ from skewless.spark.listen import register
 from skewless.spark.native import natives
 from skewless.spark.observe import top_counts, watched, with_keys_observed, with_loads_observed, with_rows_observed
 from skewless.spark.process import Processing
-from skewless.spark.route import KEY, WORKER, column, delay_of, exchange, owner_column, with_key
+from skewless.spark.route import CONTROL, KEY, WORKER, column, exchange, owner_column, with_key
 from skewless.spark.session import prepare
 from skewless.spark.split import learning, planned
 from skewless.spark.staging import shuffle_partitions
 from skewless.split import CooperativeDalton, Prompt, Shuffle, Splitter
 
-SPLITS = ("auto", "local", "spark", *splitters.NAMES)
-PLACES = ("auto", "hash", *(name for name in placers.NAMES if name != "uniform"))  # "hash" is its name here
-
 
 def keyed(
     df: DataFrame,
     *keys: str,
-    workers: int | None = None,
+    workers: int | tuple[int, int] | Range | None = None,
     split: str | Splitter = "auto",
     place: str | Placer = "auto",
     name: str | None = None,
+    interval: str | None = None,
 ) -> KeyedStream:
     """A stream of rows with a key, to be spread evenly over workers.
 
@@ -64,7 +65,9 @@ def keyed(
     keys
         The columns that make up the key. Rows with a null in one are a key like any other.
     workers
-        The number of workers that share the rows, where rows move; Spark's shuffle partitions if not given.
+        The number of workers that share the rows, where rows move; Spark's shuffle partitions if not given. A range
+        such as (2, 16) follows the load of a stream: after every micro-batch it is decided how many workers are active.
+        A batch DataFrame has the most of them. `sk.elastic.Range` says more about how the number follows.
     split
         How hot keys are split, for `agg` and `repartition`. "auto" chooses. Or the name of a splitter ("dalton",
         "hash", ...), or a splitter, of which every call makes one of its own; "local" combines rows where they lie;
@@ -75,6 +78,9 @@ def keyed(
         for ever.
     name
         The stream's name, shown in metrics and messages.
+    interval
+        The time from one micro-batch to the next, such as "1 second", which is that of the query's trigger; needed for
+        a range of workers.
     """
     if not keys:
         raise SkewlessError(
@@ -83,20 +89,15 @@ def keyed(
         )
     for each in keys:
         column(df, each)
-    workers = check_workers(workers)
-    if not isinstance(split, Splitter) and split not in SPLITS:
-        hint = "; to keep keys whole give place=" if split in PLACES or isinstance(split, Placer) else ""
-        raise SkewlessError(f"no split {split!r}; there are {', '.join(SPLITS)}{hint}")
-    if not isinstance(place, Placer) and place not in PLACES:
-        hint = "; to split hot keys give split=" if place in SPLITS or isinstance(place, Splitter) else ""
-        raise SkewlessError(f"no place {place!r}; there are {', '.join(PLACES)}{hint}")
+    asked = check_workers(workers, interval)
+    check_families(split, place)
     if split in MOVELESS and workers is not None:
         raise SkewlessError(f"split is {split!r}, which moves no rows, so workers={workers} has no use; leave it out")
     if isinstance(split, Splitter) and split.was_given("workers"):
-        if workers not in (None, split.workers):
+        if asked not in (None, split.workers):
             raise SkewlessError(f"the splitter is for {split.workers} workers, but workers is {workers}; give it once")
-        workers = split.workers
-    return KeyedStream(df, keys, workers, split, place, name or f"skewless-{uuid.uuid4().hex[:8]}")
+        asked = split.workers
+    return KeyedStream(df, keys, asked, split, place, name or f"skewless-{uuid.uuid4().hex[:8]}")
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,15 +110,22 @@ class KeyedStream:
 
     df: DataFrame
     keys: tuple[str, ...]
-    asked_workers: int | None
+    asked_workers: int | Range | None
     split: str | Splitter
     place: str | Placer
     name: str
 
     @property
     def workers(self) -> int:
-        """The number of workers that share the rows, where rows move."""
+        """The number of workers that share the rows, where rows move; of a range, the most."""
+        if isinstance(self.asked_workers, Range):
+            return self.asked_workers.most
         return self.asked_workers or shuffle_partitions(self.df)
+
+    @property
+    def elastic(self) -> Range | None:
+        """The range of workers that follows the load of a stream; None if their number does not change."""
+        return self.asked_workers if self.df.isStreaming and isinstance(self.asked_workers, Range) else None
 
     def repartition(self, *, folder: str | None = None) -> DataFrame:
         """The rows, one Spark partition for each worker, balanced.
@@ -130,9 +138,9 @@ class KeyedStream:
         ----------
         folder
             A folder for the routing policy of a stream, which the driver can write and all executors can read; the
-            setting `spark.skewless.folder` if not given, or on one machine a private folder. Where rows are routed in
-            their tasks there is no policy, and it is not used, unless the tasks learn together: then it is for their
-            common table.
+            setting `spark.skewless.folder` if not given, or on one machine a private folder. A range of workers keeps
+            its number there too. Where rows are routed in their tasks there is no policy, and without a range it is not
+            used, unless the tasks learn together: then it is for their common table.
         """
         if self.split in MOVELESS:
             raise SkewlessError(f"split {self.split!r} moves no rows; to repartition choose 'auto' or a splitter")
@@ -146,8 +154,9 @@ class KeyedStream:
             return exchange(routed.drop(KEY), self.workers)
         chosen = moving(splitter, self.split, streaming=True)
         route = routed_in_task if splitter.in_task else learning
-        routed = route(rows, splitter, stream, self.name, folder, chosen)
-        return exchange(with_loads_observed(routed.drop(KEY), stream, self.workers), self.workers)
+        routed = route(rows, splitter, stream, self.name, folder, chosen, self.elastic)
+        observed = with_loads_observed(routed.drop(KEY), stream, self.workers)
+        return exchange(observed.drop(CONTROL), self.workers)
 
     def window(
         self, time: str, size: str | int, slide: str | int | None = None, watermark: str | None = None
@@ -240,21 +249,25 @@ class KeyedStream:
         usual = placements.placement(found[0].force).tail_slots if found else 16 * partitions
         placer, rule = self._placer(slots, usual), rule or Rule()
         if self.place == "hash":
+            check_stays(self.elastic)
             rule = replace(rule, alpha=float("inf"))
         retain = int(spark.conf.get("spark.sql.streaming.minBatchesToRetain", "100") or 100)
         chosen = Chosen(placer.name, why_placed(self.place))
         asked = placer.watched(partitions)
         told = watched(partitions, asked)
-        loop = Placing(self.name, placer, placements, self.workers, partitions, rule, retain, chosen, told)
+        scaling = None if self.elastic is None else Scaling(self.elastic, "reduce")
+        workers = self.workers if scaling is None else scaling.workers
+        loop = Placing(self.name, placer, placements, workers, partitions, rule, retain, chosen, told, scaling)
         register(spark, stream, loop)
-        return processing.run(with_keys_observed(processing.rows(), stream, partitions, asked), placements, stream)
+        rows = with_keys_observed(processing.rows(), stream, partitions, asked, distinct=scaling is not None)
+        return processing.run(rows, placements, stream)
 
     def explain(self, **aggregates: Measure) -> str:
         """In words, what `agg` would run for these aggregates and why; or what is asked for, without aggregates."""
         if aggregates:
             return self.explained(self._unwindowed(aggregates))
         asked = [f"{word}={_named(given)!r}" for word, given in (("split", self.split), ("place", self.place))]
-        words = f"{self.name}: {' and '.join(asked)}, over {self.workers} workers where rows move."
+        words = f"{self.name}: {' and '.join(asked)}, over {self._over} where rows move.{followed(self.elastic)}"
         if self.split in MOVELESS or self.place != "auto":
             return words
         moved = moving(self._splitter(), self.split, streaming=self.df.isStreaming)
@@ -263,7 +276,9 @@ class KeyedStream:
     def explained(self, aggregation: Aggregation) -> str:
         """In words, what would run for an aggregation, and why."""
         chosen = self._chosen(aggregation, native=natives(aggregation.df, aggregation.measures) is not None)
-        return chosen.words(self.name, None if chosen.strategy in MOVELESS else self.workers)
+        if chosen.strategy in MOVELESS:
+            return chosen.words(self.name) + unfollowed(self.elastic)
+        return chosen.words(self.name, self._over) + followed(self.elastic, shuffle_partitions(self.df))
 
     def aggregate(
         self, aggregation: Aggregation, folder: str | None, window: Callable[[], Column] | None = None
@@ -291,12 +306,12 @@ class KeyedStream:
         splitter = self._splitter()
         if packs(splitter, streaming=df.isStreaming):
             if df.isStreaming:
-                moved = packed_in_task(rows, splitter, stream, self.name, folder, chosen)
+                moved = packed_in_task(rows, splitter, stream, self.name, folder, chosen, self.elastic)
             else:
                 moved = packed(rows, splitter)
             return aggregation.run(moved, stream, unpack=True)
         if df.isStreaming:
-            routed = learning(rows, splitter, stream, self.name, folder, chosen)
+            routed = learning(rows, splitter, stream, self.name, folder, chosen, self.elastic)
             return aggregation.run(exchange(routed, self.workers), stream)
         routed, policy = planned(rows, splitter)
         # A shuffled tail is everywhere.
@@ -310,6 +325,10 @@ class KeyedStream:
             given = getattr(self, word)
             if given != "auto":
                 raise SkewlessError(f"{word} is {_named(given)!r}, but {call} {why}; leave {word}= out")
+
+    @property
+    def _over(self) -> str:
+        return f"{self.workers} workers" if self.elastic is None else str(self.elastic)
 
     def _unwindowed(self, aggregates: dict[str, Measure]) -> Aggregation:
         measures = check_measures(self.df, aggregates, self.keys)
@@ -344,16 +363,7 @@ class KeyedStream:
         fields = check_processor(df, self.keys, processor, given)
         for each in (*order, *([time] if time else [])):
             column(df, each)
-        if time is not None:
-            check_time(df, time)
-            df = df if watermark is None else with_watermark(df, time, watermark)
-        elif watermark is not None:
-            raise SkewlessError("a watermark is of a column of event time: name it with time=")
-        if processor.ttl is not None and df.isStreaming and (time is None or delay_of(df, time) is None):
-            raise SkewlessError(
-                f"ttl is {processor.ttl!r}, and keys age by the watermark, of which there is none: "
-                'name time= and watermark=, such as process(..., time="ts", watermark="10 seconds")'
-            )
+        df = with_event_time(df, time, watermark, processor.ttl)
         return Processing(df, self.keys, processor, fields, given, order, time)
 
     def _chosen(self, aggregation: Aggregation, *, native: bool) -> Chosen:

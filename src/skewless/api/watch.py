@@ -77,9 +77,21 @@ class Watch:
 
     @property
     def workers(self) -> int | None:
-        """The number of workers that share the rows; None where rows stay where they lie."""
+        """The number of workers that share the rows, of a range those that are active; None where rows do not move."""
         loop = self._loop()
         return loop.workers if loop else None
+
+    @property
+    def ratio(self) -> float | None:
+        """Processing time over interval of the last micro-batch, W, where workers follow the load; None elsewhere."""
+        loop = self._loop()
+        return loop.scaling.ratio if loop and loop.scaling else None
+
+    @property
+    def decision(self) -> str | None:
+        """The last change of the number of workers that follow the load, and why, in words; None before one."""
+        loop = self._loop()
+        return loop.scaling.last if loop and loop.scaling else None
 
     @property
     def policy(self) -> Policy:

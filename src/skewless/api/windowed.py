@@ -12,11 +12,11 @@ from pyspark.sql.types import StructType, TimestampNTZType
 
 from skewless.aggregate import Measure
 from skewless.api.checks import (
+    check_fixed,
     check_measures,
     check_partitions,
     check_schema,
     check_time,
-    check_workers,
     new_identity,
 )
 from skewless.chop.tuner import MOST, first_batch
@@ -66,7 +66,7 @@ def windowed(
         The stream's name, shown in metrics and messages.
     """
     df, windows = windowing(df, time, size, slide, watermark)
-    return WindowedStream(df, (), time, windows, check_workers(workers) or shuffle_partitions(df), name)
+    return WindowedStream(df, (), time, windows, check_fixed(workers) or shuffle_partitions(df), name)
 
 
 def windowing(
@@ -283,6 +283,7 @@ class KeyedWindows:
         """Run a function on all rows of each window of each key; see `WindowedStream.apply`."""
         self.keyed.refuse_words("split", "place", call="apply(...)", why="deals out windows, not keys")
         stream = self.keyed
+        check_fixed(stream.asked_workers)
         windows = WindowedStream(stream.df, stream.keys, self.time, self.windows, stream.workers, stream.name)
         return windows.apply(function, schema, **options)
 
@@ -315,6 +316,21 @@ def with_watermark(df: DataFrame, time: str, watermark: str) -> DataFrame:
             f'df.withColumn("{time}", F.col("{time}").cast("timestamp"))'
         )
     return df.withWatermark(time, watermark)
+
+
+def with_event_time(df: DataFrame, time: str | None, watermark: str | None, ttl: str | None) -> DataFrame:
+    """The rows with their watermark, if they have a column of time; refused where keys could not age by it."""
+    if time is not None:
+        check_time(df, time)
+        df = df if watermark is None else with_watermark(df, time, watermark)
+    elif watermark is not None:
+        raise SkewlessError("a watermark is of a column of event time: name it with time=")
+    if ttl is not None and df.isStreaming and (time is None or delay_of(df, time) is None):
+        raise SkewlessError(
+            f"ttl is {ttl!r}, and keys age by the watermark, of which there is none: "
+            'name time= and watermark=, such as process(..., time="ts", watermark="10 seconds")'
+        )
+    return df
 
 
 def check_watermark(df: DataFrame, time: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 
 from skewless.control.loop import Chosen, Loop, log
+from skewless.control.scaling import Scaling
 from skewless.control.version import Version, Versions
 from skewless.core.errors import SkewlessError
 
@@ -25,14 +26,18 @@ class AnnouncingLoop(Loop):
         What runs, and why.
     folder
         The stream's folder.
+    scaling
+        What decides the number of active workers; None if that does not change.
     """
 
     workers: int
     carried_on: int
     """How many starts of the query an announcement outlives before it is withdrawn."""
 
-    def __init__(self, name: str, workers: int, chosen: Chosen, folder: Versions) -> None:
-        super().__init__(name, workers, chosen)
+    def __init__(
+        self, name: str, workers: int, chosen: Chosen, folder: Versions, scaling: Scaling | None = None
+    ) -> None:
+        super().__init__(name, workers, chosen, scaling)
         self.folder = folder
         found = folder.read_control()
         self.known = found is not None

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import copy
 import logging
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from skewless.core.counts import Counts
+
+if TYPE_CHECKING:
+    from skewless.control.scaling import Scaling
 
 log = logging.getLogger("skewless")
 
@@ -28,13 +33,20 @@ class Observed:
     loads
         The rows of each worker, where Spark itself counted them.
     control
-        The code of the version that the micro-batch went by, where there are versions.
+        The code of the version that the micro-batch went by, where there are versions; the number of workers that were
+        active, where routed rows follow the load.
     notes
         What the tasks noted for the driver.
     watermark
         Microseconds; None without one.
     told
         What the tasks that route learned, where they learn together.
+    rows, keys
+        The rows of the micro-batch, and about how many distinct keys they had, where that is observed.
+    began
+        When it began, in microseconds; None where that is not known.
+    seconds, busy
+        How long it took, and how long its jobs ran; None where that is not known.
     """
 
     query: str
@@ -46,6 +58,11 @@ class Observed:
     notes: tuple[tuple[int, ...], ...] = ()
     watermark: int | None = None
     told: tuple[str, ...] = ()
+    rows: int = 0
+    keys: int | None = None
+    began: int | None = None
+    seconds: float | None = None
+    busy: float | None = None
 
 
 @dataclass(frozen=True)
@@ -55,9 +72,9 @@ class Chosen:
     strategy: str
     why: str
 
-    def words(self, name: str, workers: int | None) -> str:
-        """As a sentence about a stream."""
-        over = "" if workers is None else f" over {workers} workers"
+    def words(self, name: str, workers: str | None = None) -> str:
+        """As a sentence about a stream; `workers` says how many share the rows, if rows move."""
+        over = "" if workers is None else f" over {workers}"
         return f"{name}: {self.strategy}{over}, {self.why}."
 
 
@@ -74,10 +91,12 @@ class Loop(ABC):
         The workers that share the rows; None where rows stay where they lie.
     chosen
         What runs, and why.
+    scaling
+        What decides the number of active workers; None if that does not change.
     """
 
-    def __init__(self, name: str, workers: int | None, chosen: Chosen) -> None:
-        self.name, self.workers, self.chosen = name, workers, chosen
+    def __init__(self, name: str, workers: int | None, chosen: Chosen, scaling: Scaling | None = None) -> None:
+        self.name, self.workers, self.chosen, self.scaling = name, workers, chosen, scaling
         self.query: str | None = None
         """The id of the query that runs, or ran last."""
         self.run: str | None = None
@@ -134,6 +153,12 @@ class Loop(ABC):
         """Whether what is decided here is kept for this query."""
         return False
 
+    def snapshot(self) -> Loop:
+        """The loop as it is now, for who watches a run that is over: another run goes on with the loop itself."""
+        now = copy.copy(self)
+        now.scaling = copy.copy(self.scaling)
+        return now
+
     def started(self, query: str, run: str) -> None:  # noqa: B027 - most have nothing to do
         """A query starts, and none of its micro-batches has begun."""
 
@@ -146,7 +171,9 @@ class Loop(ABC):
 
     def describe(self) -> list[str]:
         """In words, what runs and why, and what is special."""
-        return [self.chosen.words(self.name, self.workers)]
+        over = None if self.workers is None else f"{self.workers} workers"
+        following = [] if self.scaling is None else self.scaling.describe(self.workers)
+        return [self.chosen.words(self.name, over), *following]
 
     def _fail(self) -> None:
         if not self._failed:
@@ -167,14 +194,24 @@ class Loop(ABC):
 
 
 class LoadLoop(Loop):
-    """Knows the loads of a stream in which nothing is decided."""
+    """Knows the loads of a stream in which nothing is decided, or only how many workers are active."""
+
+    def begin(self, query: str) -> None:
+        """Go on from the number of workers that the query had last."""
+        if self.scaling is not None:
+            self.scaling.begin(query)
+            self.workers = self.scaling.workers
 
     def learn(self, seen: Observed) -> None:
-        """Keep the loads."""
-        self.loads = loads_of(seen, self.workers) or self.loads
+        """Follow the load first, as the next micro-batch may be about to begin, and keep the loads."""
+        ran = self.workers
+        if self.scaling is not None and seen.control is not None:
+            ran = seen.control
+            self.workers = self.scaling.follow(seen, ran)
+        self.loads = loads_of(seen, ran) or self.loads
 
 
-class CopiesLoop(LoadLoop):
+class CopiesLoop(Loop):
     """Knows how many rows each worker was sent, in a stream in which nothing is decided."""
 
     def learn(self, seen: Observed) -> None:

@@ -16,6 +16,7 @@ import numpy as np
 from skewless.control.announcing import AnnouncingLoop
 from skewless.control.loop import Chosen, Observed, log
 from skewless.control.placements import Placements
+from skewless.control.scaling import Scaling
 from skewless.control.version import Version
 from skewless.core.arrays import Int64Array
 from skewless.core.counts import Counts
@@ -49,6 +50,8 @@ class Placing(AnnouncingLoop):
         What runs, and why.
     watched
         How many of the most frequent keys are observed in a micro-batch; None if that is not known.
+    scaling
+        What decides the number of active workers; None if that only changes by `rebalance`.
     """
 
     folder: Placements
@@ -65,8 +68,9 @@ class Placing(AnnouncingLoop):
         retain: int,
         chosen: Chosen,
         watched: int | None = None,
+        scaling: Scaling | None = None,
     ) -> None:
-        super().__init__(name, workers, chosen, folder)
+        super().__init__(name, workers, chosen, folder, scaling)
         self.placer, self.rule, self.partitions, self._retain = placer, rule, partitions, retain
         self._recent = FadingCounts(placer.slots, rule.memory)
         self._rested = rule.rest  # the first placement may be changed at once
@@ -98,6 +102,8 @@ class Placing(AnnouncingLoop):
         self._since: dict[int, int] = {}
         self.placement = self.folder.placement(self.version.force)
         self.workers = self.folder.placement(self.version.to_come or self.version.force).workers
+        if self.scaling is not None:
+            self.scaling.go_on(self.workers)
 
     @property
     def stuck(self) -> bool:
@@ -134,6 +140,10 @@ class Placing(AnnouncingLoop):
             raise SkewlessError(
                 f"workers is {workers}; this query has state in {self.partitions} partitions, so 1 to that many can be"
             )
+        if workers is not None and self.scaling is not None:
+            raise SkewlessError(
+                f"workers is {workers}, but {self.scaling.asked} of this query follow the load; leave workers= out"
+            )
         with self._changed:
             self.reread()
         placement = self.proposed(workers)
@@ -161,6 +171,8 @@ class Placing(AnnouncingLoop):
             worker: int(rows) for worker, rows in enumerate(loads.tolist()) if rows or worker < placement.workers
         }
         self._count(placement, counts, seen.counts)
+        if self.scaling is not None:
+            self.scaling.follow(seen, placement.workers)
         with self._changed:
             self._since.setdefault(ran_by.force, seen.batch)
             coming = self.version.announced
@@ -174,8 +186,18 @@ class Placing(AnnouncingLoop):
             if self.announced or ran_by != self.version:
                 return  # what is in force was not seen yet
             self._rested += 1
-        if self._rested >= self.rule.rest and not self.paused:
+        if self.paused:
+            return
+        if self.scaling is not None and self.scaling.workers != self.workers:
+            self.announce(self.proposed(self.scaling.workers))
+        elif self._rested >= self.rule.rest:
             self._plan()
+
+    def begin(self, query: str) -> None:
+        """As the folder says; and a run has its own trigger."""
+        super().begin(query)
+        if self.scaling is not None:
+            self.scaling.begin(query)
 
     def _plan(self) -> None:
         seen, rule = self._recent.counts(), self.rule
@@ -192,9 +214,12 @@ class Placing(AnnouncingLoop):
 
     def _settle(self, version: Version) -> None:
         """What was announced is in force, or never will be."""
+        withdrawn = self.version.withdrawn
         self.say(version, self.folder.paused())
         self.placement = self.folder.placement(version.force)
         self.workers = self.placement.workers
+        if withdrawn and self.scaling is not None:
+            self.scaling.go_on(self.workers)
 
     def _count(self, placement: Placement, counts: Int64Array, top: Counts | None) -> None:
         """Let what was counted be known: tracked keys exactly, other hot keys as sampled, and the rest by slot."""

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import numpy as np
 
-from skewless.control.loop import Chosen, Loop, Observed, loads_of
+from skewless.control.loop import Chosen, LoadLoop, Observed
 from skewless.control.policy_file import PolicyFile
+from skewless.control.scaling import Scaling
 from skewless.core.policy import Policy
 from skewless.split import Splitter
 
 _SHOWN = 10  # keys
 
 
-class Routing(Loop):
+class Routing(LoadLoop):
     """Learns from every micro-batch of a stream and writes the next policy.
 
     Parameters
@@ -31,20 +32,33 @@ class Routing(Loop):
         Where policies go.
     chosen
         What runs, and why.
+    scaling
+        What decides the number of active workers; None if that does not change. The splitter is for the most workers
+        there can be, and one like it is made for every other number.
     """
 
-    def __init__(self, name: str, splitter: Splitter, file: PolicyFile, chosen: Chosen) -> None:
-        super().__init__(name, splitter.workers, chosen)
+    def __init__(
+        self, name: str, splitter: Splitter, file: PolicyFile, chosen: Chosen, scaling: Scaling | None = None
+    ) -> None:
+        super().__init__(name, splitter.workers if scaling is None else scaling.workers, chosen, scaling)
         self.splitter, self.file = splitter, file
         self.policy: Policy = Policy.of(splitter.workers)
         file.put(self.policy)
 
     def learn(self, seen: Observed) -> None:
         """Plan for what was observed and make it the policy."""
-        self.loads = loads_of(seen, self.workers) or self.loads
+        super().learn(seen)
         if seen.counts is not None:
-            self.policy = self.splitter.plan(seen.counts)
+            self.policy = self._splitter_now().plan(seen.counts)
             self.file.put(self.policy, seen.query)
+
+    def _splitter_now(self) -> Splitter:
+        """The splitter; one that has learned nothing yet, if it was for another number of workers."""
+        if self.workers != self.splitter.workers:
+            version = self.splitter.version
+            self.splitter = self.splitter.again(workers=self.workers)
+            self.splitter.version = version
+        return self.splitter
 
     def describe(self) -> list[str]:
         """What runs and why, and where hot keys go."""

@@ -2,7 +2,8 @@
 
 from skewless.elastic.observation import Observation
 from skewless.elastic.parallelism import Parallelism
+from skewless.elastic.range import Range
 from skewless.elastic.scaler import Decision, Scaler
 from skewless.elastic.zones import Zones
 
-__all__ = ["Decision", "Observation", "Parallelism", "Scaler", "Zones"]
+__all__ = ["Decision", "Observation", "Parallelism", "Range", "Scaler", "Zones"]

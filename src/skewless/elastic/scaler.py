@@ -39,16 +39,22 @@ class Decision:
     after: Parallelism
     followed: tuple[Side, ...]
 
+    @property
+    def reason(self) -> str:
+        """Why, in words.
+
+        >>> Decision("in", Parallelism(5, 1), Parallelism(2, 1), ()).reason
+        'micro-batches took too little of their interval'
+        """
+        if not self.followed:
+            return f"micro-batches took too {'much' if self.direction == 'out' else 'little'} of their interval"
+        verb = "rose" if self.direction == "out" else "fell"
+        return f"the {' and the '.join(_FOLLOWS[side] for side in self.followed)} {verb}"
+
     def __str__(self) -> str:
-        if self.followed:
-            verb = "rose" if self.direction == "out" else "fell"
-            reason = f"the {' and the '.join(_FOLLOWS[side] for side in self.followed)} {verb}"
-        else:
-            reason = f"micro-batches took too {'much' if self.direction == 'out' else 'little'} of their interval"
         before, after = self.before, self.after
-        return (
-            f"{before.map} map and {before.reduce} reduce tasks became {after.map} and {after.reduce}, because {reason}"
-        )
+        numbers = f"{before.map} map and {before.reduce} reduce tasks became {after.map} and {after.reduce}"
+        return f"{numbers}, because {self.reason}"
 
 
 class Scaler:

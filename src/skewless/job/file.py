@@ -49,7 +49,7 @@ class Key:
     """What `keyed` is told."""
 
     columns: tuple[str, ...]
-    workers: int | None
+    workers: int | tuple[int, int] | None
     split: str
     folder: str | None = None
 
@@ -113,7 +113,8 @@ def read(path: Path) -> Job:
     if source.schema is not None:
         with of_source.naming("schema", "schema"):
             columns = ddl.column_names(source.schema)
-    key = _key(_section(document, Key), columns)
+    of_key = _section(document, Key)
+    key = _key(of_key, columns)
     of_window = _section(document, Window)
     window = _window(of_window, columns, stream=source.stream)
     aggregates = _aggregates(Section(document, "aggregates"), key, columns)
@@ -124,6 +125,7 @@ def read(path: Path) -> Job:
     if sink.format == "memory" and not name:
         raise of_sink.error("format", "memory, which is a table with the name of the job; add a name to the job")
     trigger = _trigger(_section(document, Trigger), stream=source.stream)
+    _check_range(of_key, source, trigger)
     return Job(name, master, _settings(document), source, key, window, aggregates, sink, trigger)
 
 
@@ -163,15 +165,40 @@ def _key(section: Section, known: tuple[str, ...] | None) -> Key:
     _check_known(section, "columns", columns, known)
     if twice := {each for each in columns if columns.count(each) > 1}:
         raise section.error("columns", f"{section.shown('columns')}, with {min(twice)} twice; name each column once")
-    workers = section.get("workers", int)
-    if workers is not None and workers < 1:
-        raise section.error("workers", f"{workers}; give at least 1, or leave it out for Spark's shuffle partitions")
+    workers = _workers(section)
     split = section.get("split", str) or "auto"
     if split not in SPLITS:
         raise section.error("split", f"{split}, which is unknown; {nearest(split, SPLITS)}")
     if split in ("local", "spark") and workers is not None:
-        raise section.error("workers", f"{workers}, but split is {split}, which moves no rows; leave one of them out")
+        shown = section.shown("workers")
+        raise section.error("workers", f"{shown}, but split is {split}, which moves no rows; leave one of them out")
     return Key(tuple(columns), workers, split, section.get("folder", str))
+
+
+def _workers(section: Section) -> int | tuple[int, int] | None:
+    """A number of workers, or the fewest and the most."""
+    if isinstance(section.values.get("workers"), list):
+        both, shown = section.values["workers"], section.shown("workers")
+        if len(both) != 2 or any(type(each) is not int for each in both):
+            raise section.error("workers", f"{shown}; give a number, or the fewest and the most, such as [2, 16]")
+        if not 1 <= both[0] <= both[1]:
+            raise section.error("workers", f"{shown}; give the smaller number first, and at least 1")
+        return both[0], both[1]
+    workers = section.get("workers", int)
+    if workers is not None and workers < 1:
+        raise section.error("workers", f"{workers}; give at least 1, or leave it out for Spark's shuffle partitions")
+    return workers
+
+
+def _check_range(section: Section, source: Source, trigger: Trigger) -> None:
+    """Refuse a range of workers where no interval between micro-batches says how it is to follow the load."""
+    if isinstance(section.values.get("workers"), list) and trigger.every is None:
+        shown = (
+            f"{section.shown('workers')}, a range that follows the load of a stream by the time between micro-batches"
+        )
+        if not source.stream:
+            raise section.error("workers", f"{shown}, but [source] stream is false; give one number")
+        raise section.error("workers", f'{shown}; say that time, such as [trigger] every = "10 seconds"')
 
 
 def _window(section: Section, known: tuple[str, ...] | None, *, stream: bool) -> Window:

@@ -20,6 +20,8 @@ class Progress:
     >>> times = {"max": "2026-01-01T00:01:00.000Z", "watermark": "2026-01-01T00:00:48.000Z"}
     >>> progress.line(12, 500_000, 412_345.6, times, imbalance=1.034)
     'batch 12 | 500,000 rows | 412,346 rows/s | imbalance 1.03 | watermark 00:00:12 behind'
+    >>> progress.line(13, 0, 0.0, {}, None, scaling=(5, 0.834))
+    'batch 13 | 0 rows | 0 rows/s | 5 active at W 0.83'
     >>> progress.rows
     500000
     """
@@ -28,7 +30,15 @@ class Progress:
     """The rows of all micro-batches so far."""
     _newest: datetime = field(default=_NONE_YET)
 
-    def line(self, batch: int, rows: int, rate: float, times: Mapping[str, str], imbalance: float | None) -> str:
+    def line(
+        self,
+        batch: int,
+        rows: int,
+        rate: float,
+        times: Mapping[str, str],
+        imbalance: float | None,
+        scaling: tuple[int, float] | None = None,
+    ) -> str:
         """Add a micro-batch, and return the line that reports it.
 
         Parameters
@@ -43,6 +53,8 @@ class Progress:
             Spark's `eventTime`: the newest row (`max`) and the `watermark`, as far as it knows them.
         imbalance
             The imbalance of the workers' loads, if known.
+        scaling
+            The number of active workers and W, where workers follow the load.
         """
         self.rows += rows
         if "max" in times:
@@ -50,6 +62,8 @@ class Progress:
         words = [f"batch {batch}", f"{rows:,} rows", f"{rate if math.isfinite(rate) else 0:,.0f} rows/s"]
         if imbalance is not None:
             words.append(f"imbalance {imbalance:.2f}")
+        if scaling is not None:
+            words.append(f"{scaling[0]} active at W {scaling[1]:.2f}")
         watermark = _moment(times["watermark"]) if "watermark" in times else _NONE_YET
         if watermark > _NONE_YET and self._newest > _NONE_YET:
             words.append(f"watermark {_clock(self._newest - watermark)} behind")

@@ -127,9 +127,9 @@ def _stream(spark: SparkSession, job: Job, show: Callable[[str], None]) -> tuple
     with Reports(spark, _look) as reports, interrupts_raise():
         query = writer.start(job.sink.path)
         try:
-            for done, imbalance in reports.of(str(query.runId)):
+            for done, imbalance, scaling in reports.of(str(query.runId)):
                 rate, times = done.processedRowsPerSecond, done.eventTime
-                show(progress.line(done.batchId, done.numInputRows, rate, times, imbalance))
+                show(progress.line(done.batchId, done.numInputRows, rate, times, imbalance, scaling))
         except KeyboardInterrupt:
             query.stop()
             stopped = True
@@ -152,16 +152,22 @@ def _rows(reader: DataFrameReader | DataStreamReader, source: Source) -> DataFra
 
 def _result(rows: DataFrame, job: Job) -> DataFrame:
     key, window = job.key, job.window
-    stream = keyed(rows, *key.columns, workers=key.workers, split=key.split, name=job.name)
+    interval = job.trigger.every if isinstance(key.workers, tuple) else None
+    stream = keyed(rows, *key.columns, workers=key.workers, interval=interval, split=key.split, name=job.name)
     windows = stream.window(window.time, window.size, window.slide, window.watermark)
     updating = window.output == "update" and job.source.stream
     ending = windows.changes if updating else windows.agg
     return ending(folder=key.folder, **{name: call.measure() for name, call in job.aggregates.items()})
 
 
-def _look(run: Running) -> tuple[StreamingQueryProgress, float | None]:
+def _look(run: Running) -> tuple[StreamingQueryProgress, float | None, tuple[int, float] | None]:
     assert run.progress is not None  # it was just reported
-    return run.progress, run.loops[-1].imbalance if run.loops else None
+    loop = run.loops[-1] if run.loops else None
+    if loop is None:
+        return run.progress, None, None
+    scaling = loop.scaling
+    following = None if scaling is None or scaling.ratio is None else (scaling.workers, scaling.ratio)
+    return run.progress, loop.imbalance, following
 
 
 def _encoded(result: DataFrame, sink: Sink) -> DataFrame:

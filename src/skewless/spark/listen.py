@@ -6,7 +6,6 @@ is, one after the other, and waits for all of them when it stops.
 
 from __future__ import annotations
 
-import copy
 import logging
 import threading
 from collections import OrderedDict
@@ -188,7 +187,7 @@ class Listener(StreamingQueryListener):
                 if loop.run == run.run:
                     _streams.move_to_end(stream)
                 loop.end(run.run, str(event.id), healthy=event.exception is None)
-            run.loops = [copy.copy(loop) for loop in run.loops]  # another run of the same stream changes them
+            run.loops = [loop.snapshot() for loop in run.loops]  # another run of the same stream changes them
         self._tell(run, run.progress)
 
     def onQueryStarted(self, event: QueryStartedEvent) -> None:  # noqa: N802 - Spark's name

@@ -2,7 +2,8 @@
 
 An observation bears the identity of its stream: `skewless-1f3a keys` counts the most frequent keys of stream 1f3a,
 `skewless-1f3a sent` what its tasks sent, `skewless-1f3a loads` the rows of each worker, and `skewless-1f3a told` what
-the tasks that route have learned.
+the tasks that route have learned. Where the number of active workers follows the load, it is observed with one of
+these, or as `skewless-1f3a active`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from skewless.control.loop import Observed
 from skewless.core.counts import Counts
 from skewless.core.hashing import SEED
 from skewless.core.home import homes
-from skewless.spark.route import KEY, TOLD, WORKER, home_of
+from skewless.spark.route import CONTROL, KEY, TOLD, WORKER, home_of
 
 SAMPLE = 8
 """One row in so many of a stream goes into the sketch of its keys, which costs more than all else that is observed."""
@@ -36,18 +37,31 @@ def watched(workers: int, asked: int = 0) -> int:
     return max(min(1024, max(64, 8 * workers)), min(MOST_WATCHED, asked))
 
 
-def with_keys_observed(df: DataFrame, stream: str, workers: int, asked: int = 0) -> DataFrame:
-    """The rows of a stream that have their `KEY`, with their most frequent keys observed: `asked` of them or more."""
+def with_keys_observed(
+    df: DataFrame, stream: str, workers: int, asked: int = 0, *, distinct: bool = False
+) -> DataFrame:
+    """The rows of a stream that have their `KEY`, with their most frequent keys observed: `asked` of them or more.
+
+    With `distinct`, it is also observed about how many keys the sample has: enough to know when there are more.
+    """
     # A key that is left out is null, which the sketch counts apart and fast.
     sampled = df.withColumn(_SAMPLED, F.when(F.rand(SEED) < 1 / SAMPLE, F.col(KEY)))
-    return sampled.observe(_name(stream, "keys"), *_top(watched(workers, asked), _SAMPLED, SAMPLE)).drop(_SAMPLED)
+    top = _top(watched(workers, asked), _SAMPLED, SAMPLE)
+    if distinct:
+        top.append(F.approx_count_distinct(_SAMPLED).alias("distinct"))
+    return sampled.observe(_name(stream, "keys"), *top, *_active(df)).drop(_SAMPLED)
 
 
 def with_loads_observed(df: DataFrame, stream: str, workers: int) -> DataFrame:
     """The rows of a stream that have their `WORKER`, with the rows of each worker observed."""
     # With as many bins as there are workers, each has one of its own, and the counts are exact.
     bins = F.histogram_numeric(F.col(WORKER).cast("double"), F.lit(max(2, workers)))
-    return df.observe(_name(stream, "loads"), F.count(F.lit(1)).alias("rows"), bins.alias("bins"))
+    return df.observe(_name(stream, "loads"), F.count(F.lit(1)).alias("rows"), bins.alias("bins"), *_active(df))
+
+
+def with_active_observed(lines: DataFrame, stream: str) -> DataFrame:
+    """Packed rows of a stream, with the number of workers that they were routed to observed."""
+    return lines.observe(_name(stream, "active"), *_active(lines))
 
 
 def with_sent_observed(lines: DataFrame, stream: str) -> DataFrame:
@@ -73,16 +87,23 @@ def observed(progress: StreamingQueryProgress, stream: str) -> Observed | None:
     if not any(each is not None and each[kinds[kind]] for kind, each in found.items()):
         return None
     keys, sent, loads, _rows, told = found.values()
+    active = progress.observedMetrics.get(_name(stream, "active"))
+    controls = [each["control"] for each in (*found.values(), active) if each is not None and "control" in each]
     return Observed(
         str(progress.id),
         str(progress.runId),
         progress.batchId,
         counts_of(keys) if keys is not None else None,
         {round(bin_["x"]): round(bin_["y"]) for bin_ in loads["bins"]} if loads is not None else None,
-        sent["control"] if sent is not None else None,
+        next((control for control in controls if control is not None), None),
         tuple(tuple(note) for note in sent["notes"]) if sent is not None else (),
         _watermark(progress),
         tuple(told["told"]) if told is not None else (),
+        progress.numInputRows,
+        keys["distinct"] if keys is not None and "distinct" in keys else None,
+        _moment(progress.timestamp),
+        _seconds(progress, "triggerExecution"),
+        _seconds(progress, "addBatch"),
     )
 
 
@@ -152,6 +173,22 @@ def _name(stream: str, kind: str) -> str:
     return f"skewless-{stream} {kind}"
 
 
+def _active(df: DataFrame) -> list[Column]:
+    """The number of active workers of rows that have it."""
+    return [F.max(CONTROL).alias("control")] if CONTROL in df.columns else []
+
+
 def _watermark(progress: StreamingQueryProgress) -> int | None:
     text = progress.eventTime.get("watermark")
-    return int(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1e6) if text else None
+    return _moment(text) if text else None
+
+
+def _moment(text: str) -> int:
+    """A moment as Spark writes it, in microseconds."""
+    return round(datetime.fromisoformat(text.replace("Z", "+00:00")).timestamp() * 1e6)
+
+
+def _seconds(progress: StreamingQueryProgress, part: str) -> float | None:
+    """How long a part of the micro-batch took, as far as Spark tells it."""
+    milliseconds = progress.durationMs.get(part)
+    return None if milliseconds is None else milliseconds / 1000

@@ -9,6 +9,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import types as T
 
 from skewless.spark.route import column
+from skewless.spark.stage import settle
 from skewless.spark.store import this_turn
 
 
@@ -26,6 +27,7 @@ def query_of(spark: SparkSession) -> str:
 
 
 def _tell_query(_batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    settle()
     yield pa.RecordBatch.from_pydict({"query": [this_turn().query]})
 
 

@@ -8,6 +8,7 @@ import numpy as np
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
 
+from skewless.control.workers_file import WorkersFile
 from skewless.core.arrays import Int32Array, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.hashing import SEED
@@ -49,19 +50,30 @@ def with_control(df: DataFrame, uri: str | None) -> DataFrame:
     return df.join(F.broadcast(file), F.lit(True), "left")
 
 
+def with_active(df: DataFrame, file: WorkersFile) -> DataFrame:
+    """Add the number of workers that are active in the micro-batch as a last column; the query fails without one."""
+    gone = F.raise_error(
+        F.lit(f"the number of workers at {file.shown(file.name)} is damaged; call agg(...) or repartition() again")
+    )
+    return with_control(df, file.path).withColumn(CONTROL, F.coalesce(CONTROL, gone))
+
+
 def with_key(df: DataFrame, keys: Sequence[str]) -> DataFrame:
     """Add the hash of the key columns: what learners know a key by."""
     return df.withColumn(KEY, F.xxhash64(*[column(df, name) for name in keys]))
 
 
-def with_worker(df: DataFrame, policy: DataFrame, workers: int, *, shuffle: bool = False) -> DataFrame:
+def with_worker(df: DataFrame, policy: DataFrame, workers: int | Column, *, shuffle: bool = False) -> DataFrame:
     """Add the worker of each row of a frame that has its `KEY`: one of the key's lanes, or its home.
 
-    The home is that of `skewless.core.home`: `pmod(xxhash64(key), workers)`.
+    The home is that of `skewless.core.home`: `pmod(xxhash64(key), workers)`. Where the number of workers follows the
+    load, a policy may still be for more of them: what would go to a worker that is not active goes to one that is.
     """
     lanes = policy.select(F.col("key").alias(POLICY_KEY), F.col("lanes").alias(LANES))
     joined = df.join(F.broadcast(lanes), F.col(KEY) == F.col(POLICY_KEY), "left")
     lane = F.get(F.col(LANES), (F.rand(SEED) * F.size(LANES)).cast("int"))
+    if isinstance(workers, Column):
+        lane = F.pmod(lane, workers).cast("int")
     worker = F.when(F.col(LANES).isNull(), _elsewhere(workers, shuffle)).otherwise(lane)
     return joined.withColumn(WORKER, worker).drop(LANES, POLICY_KEY)
 
@@ -132,12 +144,12 @@ def _array(values: Int64Array | Int32Array, kind: str) -> Column:
     return F.split(F.lit(",".join(map(str, values.tolist()))), ",").cast(f"array<{kind}>")
 
 
-def home_of(workers: int) -> Column:
+def home_of(workers: int | Column) -> Column:
     """The home of each row's key, by its `KEY`: that of `skewless.core.home`."""
     return F.pmod(F.xxhash64(KEY), F.lit(workers)).cast("int")
 
 
-def _elsewhere(workers: int, shuffle: bool) -> Column:
+def _elsewhere(workers: int | Column, shuffle: bool) -> Column:
     """The worker of a key that is not hot."""
     return (F.rand(SEED) * workers).cast("int") if shuffle else home_of(workers)
 

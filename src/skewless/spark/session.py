@@ -34,6 +34,7 @@ SETTINGS = {
     CHECKSUM: "true",
     RETRY: "true",
 }
+_SLOW_SOCKETS = f"{SOCKETS} is off: a task with Python in it takes about 20 ms longer; set it to true"
 
 
 def configure(builder: SparkSession.Builder) -> SparkSession.Builder:
@@ -78,7 +79,9 @@ def session(cores: int | None = None, *, memory: str = "2g", **settings: str) ->
 
 def prepare_routing(spark: SparkSession) -> None:
     """Warn once of a session in which a lost executor could change rows that tasks have routed."""
-    newer = tuple(map(int, spark.version.split(".")[:2])) >= (4, 3)
+    newer = _version(spark) >= (4, 3)
+    if _sockets_are_off(spark):
+        _warn(_SLOW_SOCKETS)
     for name in (CHECKSUM, RETRY):
         if (spark.conf.get(name, "true" if newer else "false") or "").lower() != "true":
             _warn(f"{name} is off: rows may be lost or doubled if an executor is lost while they are routed; set it")
@@ -90,6 +93,8 @@ def prepare(spark: SparkSession) -> None:
     State in RocksDB is a must for `transformWithState`, so it is set, for the queries that start from now on; a query
     that goes on from a checkpoint keeps the store it was started with.
     """
+    if _sockets_are_off(spark):
+        _warn(_SLOW_SOCKETS)
     if spark.conf.get(PROVIDER, None) != ROCKSDB:
         spark.conf.set(PROVIDER, ROCKSDB)
         _warn(f"windows keep their state in RocksDB: {PROVIDER} is now {ROCKSDB}")
@@ -104,6 +109,15 @@ def prepare(spark: SparkSession) -> None:
         _warn(
             f"{MANAGER} is not set: checkpoints on a local disk are slower for it; set it to {FILE_SYSTEM}", "session()"
         )
+
+
+def _sockets_are_off(spark: SparkSession) -> bool:
+    """Whether Python tasks are slower than need be, those of idle workers most of all."""
+    return _version(spark) >= (4, 1) and (spark.conf.get(SOCKETS, "false") or "").lower() != "true"
+
+
+def _version(spark: SparkSession) -> tuple[int, ...]:
+    return tuple(map(int, spark.version.split(".")[:2]))
 
 
 _warned: set[str] = set()

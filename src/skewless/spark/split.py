@@ -15,11 +15,14 @@ from skewless.control.folder import uri_of
 from skewless.control.loop import Chosen
 from skewless.control.policy_file import PolicyFile
 from skewless.control.routing import Routing
+from skewless.control.scaling import Scaling
+from skewless.control.workers_file import WorkersFile
 from skewless.core.errors import SkewlessError
 from skewless.core.policy import Policy
+from skewless.elastic import Range
 from skewless.spark.listen import register
 from skewless.spark.observe import all_counts, top_counts, with_keys_observed
-from skewless.spark.route import with_planned_worker, with_worker
+from skewless.spark.route import CONTROL, with_active, with_planned_worker, with_worker
 from skewless.spark.session import prepare_routing
 from skewless.split import Hash, Prompt, Shuffle, Splitter
 
@@ -28,7 +31,13 @@ FIELDS = "version long, keys array<struct<key: long, lanes: array<int>>>"
 
 
 def learning(
-    rows: DataFrame, splitter: Splitter, stream: str, name: str, folder: str | None, chosen: Chosen
+    rows: DataFrame,
+    splitter: Splitter,
+    stream: str,
+    name: str,
+    folder: str | None,
+    chosen: Chosen,
+    workers: Range | None = None,
 ) -> DataFrame:
     """Rows of a stream that have their `KEY`, with the worker that the policy of the moment gives them.
 
@@ -44,15 +53,32 @@ def learning(
         A folder that the driver can write and every executor can read; None for the session's.
     chosen
         What runs, and why.
+    workers
+        The range of workers that follows the load; None if all of the splitter's are active.
     """
     spark = rows.sparkSession
     if not isinstance(splitter, Hash):
         prepare_routing(spark)
     file = PolicyFile(uri_of(folder or session_folder(spark)), stream)
-    register(spark, stream, Routing(name, splitter, file, chosen))
+    scaling, rows = following(rows, workers, stream, folder)
+    register(spark, stream, Routing(name, splitter, file, chosen, scaling))
     policy = policy_in(spark, file)
     observed = with_keys_observed(rows, stream, splitter.workers)
-    return with_worker(observed, policy, splitter.workers, shuffle=isinstance(splitter, Shuffle))
+    active = splitter.workers if scaling is None else F.col(CONTROL)
+    return with_worker(observed, policy, active, shuffle=isinstance(splitter, Shuffle)).drop(CONTROL)
+
+
+def following(
+    rows: DataFrame, workers: Range | None, stream: str, folder: str | None
+) -> tuple[Scaling | None, DataFrame]:
+    """What decides the number of active workers of a stream, and its rows with that number as last column, `CONTROL`.
+
+    None, and the rows as they are, if the number does not change.
+    """
+    if workers is None:
+        return None, rows
+    file = WorkersFile(uri_of(folder or session_folder(rows.sparkSession)), stream)
+    return Scaling(workers, "map", file), with_active(rows, file)
 
 
 def planned(rows: DataFrame, splitter: Splitter) -> tuple[DataFrame, Policy]:

@@ -1,0 +1,313 @@
+"""Workers that follow the load, in wall-clock time: 2 to 16 of them, and a rate that goes 1x, 6x, 1x.
+
+An aggregate sleeps 20 us a row, so that two cores can hold sixteen workers that are busy at once. A micro-batch reads
+one file, however many wait, as a source with a limit does; a file of the middle has six times the rows of the others.
+
+Claims tested: W, the processing time over the interval, is at most 0.9 again within 2 d + 2 micro-batches of the rise
+where a decision goes straight to the number that is needed, and within 9 d + 2 where it is one worker more; fewer
+workers are busy again after the fall; rows are the same, also if the process is killed at the height of the load and
+started again. Beside it run sixteen workers all the time, and two.
+
+`make bench-elastic` runs this and writes docs/results/elastic.md. `python -m benchmarks.elastic runs` makes the runs
+again, or some of them by name, and `python -m benchmarks.elastic page` writes the page from what they left.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+
+import skewless as sk
+from benchmarks.skew import MICROSECONDS, Slow
+from skewless.elastic import Range
+from skewless.spark.stage import settle
+from skewless.workload import Zipf
+
+LEAST, MOST, OWNERS = 2, 16, 4
+INTERVAL, D = "4 seconds", 1
+ROWS, TIMES, KEYS, SKEW = 160_000, 6, 20_000, 1.2
+BEFORE, DURING, AFTER = 3, 13, 6
+"""Micro-batches of each part."""
+START = 1_700_000_040_000_000  # a full minute
+KILLED_AFTER = BEFORE + 6
+WAYS: dict[str, int | Range] = {
+    "straight": Range(LEAST, MOST, INTERVAL, d=D),
+    "one": Range(LEAST, MOST, INTERVAL, d=D, stride="one"),
+    "killed": Range(LEAST, MOST, INTERVAL, d=D),
+    "all": MOST,
+    "few": LEAST,
+}
+NAMES = {
+    "straight": f'{LEAST} to {MOST}, `"straight"`',
+    "one": f'{LEAST} to {MOST}, `"one"`',
+    "killed": f'{LEAST} to {MOST}, `"straight"`, killed and started again',
+    "all": f"always {MOST}",
+    "few": f"always {LEAST}",
+}
+LEFT = Path(tempfile.gettempdir()) / "skewless-bench-elastic"
+"""What the runs leave for the page."""
+
+
+def main(asked: list[str]) -> None:
+    """Make the runs, write the page, or both."""
+    if asked[:1] == ["child"]:
+        child(asked[1], Path(asked[2]), again=asked[3:] == ["again"])
+        return
+    if asked[:1] == ["idle"]:
+        print(json.dumps(idle(settings=asked[1])))
+        return
+    target = Path("docs/results/elastic.md")
+    if not target.parent.is_dir():
+        sys.exit("there is no docs/results here; run this from the top of the repository, as `make bench-elastic` does")
+    LEFT.mkdir(exist_ok=True)
+    if asked[:1] != ["page"]:
+        for way in asked[1:] or [*WAYS, "idle"]:
+            (LEFT / f"{way}.json").write_text(json.dumps(measured_idle() if way == "idle" else measured(way)))
+    if asked[:1] != ["runs"]:
+        target.write_text("\n".join(page()) + "\n")
+        print(f"written to {target}")
+
+
+def measured(way: str) -> list[dict[str, Any]]:
+    """The micro-batches of a run in a process of its own, killed once if that is asked for."""
+    folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
+    try:
+        write_files(folder)
+        done: list[dict[str, Any]] = []
+        command = [sys.executable, "-m", "benchmarks.elastic", "child", way, str(folder)]
+        running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
+        for line in _lines(running):
+            done.append(line)
+            print(way, line, flush=True)
+            if way == "killed" and len(done) == KILLED_AFTER:
+                time.sleep(2.0)  # in the middle of the next one
+                os.killpg(running.pid, signal.SIGKILL)
+                running.wait()
+                running = subprocess.Popen(
+                    [*command, "again"], stdout=subprocess.PIPE, text=True, start_new_session=True
+                )
+                for rest in _lines(running):
+                    done.append({**rest, "again": True})
+                    print(way, rest, flush=True)
+                break
+        if running.wait():
+            sys.exit(f"the run {way} failed")
+        return done
+    finally:
+        shutil.rmtree(folder)
+
+
+def _lines(running: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
+    assert running.stdout is not None  # it is a pipe
+    for line in running.stdout:
+        if line.startswith("{"):
+            yield json.loads(line)
+
+
+def write_files(folder: Path) -> None:
+    """A file for each micro-batch, each of a minute of its own."""
+    sizes = [ROWS] * BEFORE + [TIMES * ROWS] * DURING + [ROWS] * AFTER
+    keys = Zipf(SKEW, keys=KEYS, seed=3)
+    for name, rows in (("in", sizes), ("warm", [ROWS] * 3)):
+        (folder / name).mkdir()
+        for i, size in enumerate(rows):
+            times = pa.array(np.full(size, START + i * 60_000_000)).cast(pa.timestamp("us", "UTC"))
+            path = folder / name / f"{i:03d}.parquet"
+            pq.write_table(pa.table({"ts": times, "key": keys.take(size)}), path)
+            os.utime(path, (1_000_000 + i,) * 2)
+
+
+def child(way: str, folder: Path, *, again: bool) -> None:
+    """Run the query to the end of its files, print a line for each micro-batch, and compare what it wrote."""
+    spark = sk.session(MOST, spark_sql_shuffle_partitions=str(OWNERS), spark_sql_session_timeZone="UTC")
+    warm = _windows(spark, folder / "warm", MOST, folder / "policies")
+    writer = warm.writeStream.format("noop").option("checkpointLocation", str(folder / f"warm-{again}"))
+    writer.trigger(availableNow=True).start().awaitTermination()
+    result = _windows(spark, folder / "in", WAYS[way], folder / "policies")
+    writer = result.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
+    query = writer.trigger(processingTime=INTERVAL).start(str(folder / "out"))
+    watching, files, last = sk.watch(query), BEFORE + DURING + AFTER, -1
+    seconds = Range(1, 1, INTERVAL).seconds
+    heard = 0
+    while last < files - 1:
+        heard += 1
+        if not watching.wait(heard, timeout=300):
+            sys.exit(f"no micro-batch in 300 s: {query.exception()}")
+        done = query.lastProgress
+        assert done is not None  # one was just heard of
+        last = int(done["batchId"])
+        took = done["durationMs"]["triggerExecution"] / 1000
+        busy = sum(1 for rows in watching.loads.values() if rows)
+        line = {"batch": last, "rows": done["numInputRows"], "W": took / seconds, "busy": busy, "took": took}
+        print(json.dumps({**line, "workers": watching.workers, "why": watching.decision}), flush=True)
+    query.stop()
+    _check(spark, folder)
+    spark.stop()
+
+
+def _windows(spark: SparkSession, files: Path, workers: int | Range, policies: Path) -> DataFrame:
+    source = spark.readStream.schema("ts timestamp, key long").option("maxFilesPerTrigger", 1).parquet(str(files))
+    keyed = sk.keyed(source, "key", workers=workers, split="bounded")
+    return keyed.window("ts", "60 seconds", watermark="0 seconds").agg(folder=str(policies), n=Slow())
+
+
+def _check(spark: SparkSession, folder: Path) -> None:
+    """Refuse a result that is not just what the files say."""
+    rows = spark.read.parquet(str(folder / "out")).select("window.start", "key", "n").toArrow()
+    found = {}
+    for start, key, n in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+        minute = round(start.timestamp() * 1e6 - START) // 60_000_000
+        if (minute, key) in found:
+            sys.exit(f"window {minute} of key {key} is there twice")
+        found[minute, key] = n
+    expected = {}
+    for i in range(BEFORE + DURING + AFTER - 1):  # the watermark has not passed the last one
+        keys = pq.read_table(folder / "in" / f"{i:03d}.parquet")["key"].to_numpy()
+        pairs = zip(*(each.tolist() for each in np.unique(keys, return_counts=True)), strict=True)
+        expected.update({(i, key): n for key, n in pairs})
+    if found != expected:
+        sys.exit(f"{len(found)} windows were written, {len(expected)} expected, or their counts differ")
+
+
+def measured_idle() -> list[dict[str, float]]:
+    """Seconds of tasks that have nothing to do, with our settings and without, each in a process of its own."""
+    command = [sys.executable, "-m", "benchmarks.elastic", "idle"]
+    ways = ([*command, each] for each in ("with", "without"))
+    return [json.loads(subprocess.check_output(way, text=True).splitlines()[-1]) for way in ways]
+
+
+def idle(settings: str) -> dict[str, float]:
+    """Milliseconds of a task without rows, in Python and in the JVM alone."""
+    with_ours = settings == "with"
+    spark = sk.session(2, spark_python_unix_domain_socket_enabled=str(with_ours).lower())
+
+    def function(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        if with_ours:
+            settle()
+        yield from batches
+
+    def seconds(tasks: int, *, python: bool) -> float:
+        df = spark.range(0, 2000, 1, 2).selectExpr("id", "int(id % 4) as w").repartitionById(tasks, "w")
+        if python:
+            df = df.mapInArrow(function, "id long, w int")
+        began = time.perf_counter()
+        df.write.format("noop").mode("overwrite").save()
+        return time.perf_counter() - began
+
+    out = {}
+    for python in (False, True):
+        best = {tasks: min(seconds(tasks, python=python) for _ in range(6)) for tasks in (4, 64)}
+        out["python" if python else "jvm"] = (best[64] - best[4]) / 60 * 1000
+    if with_ours:
+        out |= _following(spark)
+    spark.stop()
+    return out
+
+
+def _following(spark: SparkSession) -> dict[str, float]:
+    """Milliseconds of a small micro-batch with a number of workers, and with a range that has to stay there."""
+    folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
+    spark.range(0, 200_000, 1, 20).selectExpr("id % 1000 as key", "id").write.parquet(str(folder / "in"))
+    source = spark.readStream.schema("key long, id long").option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
+    ways: dict[str, int | Range] = {"fixed": 4, "range": Range(4, 4, INTERVAL)}
+    times: dict[str, list[float]] = {name: [] for name in ways}
+    for turn in range(3):  # the first warms up
+        for name, workers in ways.items():
+            rows = sk.keyed(source, "key", workers=workers).repartition()
+            writer = rows.writeStream.format("noop").option("checkpointLocation", str(folder / f"{name}-{turn}"))
+            query = writer.trigger(availableNow=True).start()
+            query.awaitTermination()
+            if turn:
+                times[name] += [each["durationMs"]["triggerExecution"] for each in query.recentProgress[1:]]
+    shutil.rmtree(folder)
+    return {name: float(np.median(each)) for name, each in times.items()}
+
+
+def page() -> list[str]:
+    """The page from what the runs left."""
+    runs = {way: json.loads((LEFT / f"{way}.json").read_text()) for way in WAYS}
+    with_ours, without = json.loads((LEFT / "idle.json").read_text())
+    first, last = BEFORE, BEFORE + DURING
+    lines = [
+        "# Workers that follow the load",
+        "",
+        f"Made by `make bench-elastic`, in wall-clock time, with {MOST} local slots on {os.cpu_count()} cores.",
+        "",
+        f"A micro-batch every {INTERVAL}, of {ROWS:,} rows; micro-batches {first} to {last - 1} have {TIMES} times as",
+        f"many. Windows over {KEYS:,} keys, Zipf {SKEW}, by `bounded`, with an aggregate whose `partial` sleeps",
+        f"{MICROSECONDS} us a row. State is in {OWNERS} partitions. `d` is {D}, and a warm-up came before. In each run",
+        "the rows written were compared with those of the files, and were the same. Held is the sum over",
+        "micro-batches of the workers with rows times the time until the next one; violations are micro-batches with W",
+        "above 1.",
+        "",
+        "| workers | W is at most 0.9 | promised | workers in the end | worker-seconds held | violations |",
+        "|---|---|---|---|---|---|",
+    ]
+    promised = {"straight": 2 * D + 2, "killed": None, "one": 9 * D + 2}
+    for way, name in NAMES.items():
+        done = {each["batch"]: each for each in runs[way]}
+        calm = _calm(done, first, last)
+        after = "never" if calm is None else f"{calm - first} micro-batches after the rise"
+        bound = promised.get(way)
+        within = "" if bound is None else f"within {bound}"
+        violations = sum(each["W"] > 1 for each in done.values())
+        lines.append(f"| {name} | {after} | {within} | {done[max(done)]['busy']} | {_held(done):,.0f} | {violations} |")
+    lines += ["", "## Micro-batch by micro-batch", "", "Workers with rows, and W.", ""]
+    lines += ["| | rows | " + " | ".join(NAMES[way] for way in NAMES) + " |", "|---|---|" + "---|" * len(NAMES)]
+    for batch in range(BEFORE + DURING + AFTER):
+        each = {way: next((one for one in runs[way] if one["batch"] == batch), None) for way in NAMES}
+        cells = [f"{one['busy']}, {one['W']:.2f}" if one else "" for one in each.values()]
+        lines.append(f"| {batch} | {next(one for one in each.values() if one)['rows']:,} | " + " | ".join(cells) + " |")
+    lines += [
+        "",
+        "## An idle worker's task",
+        "",
+        "Milliseconds of a task without rows: 64 tasks of which 60 have none, less 4 tasks, on 2 slots, best of 6.",
+        "",
+        "| | ms |",
+        "|---|---|",
+        f"| no Python | {with_ours['jvm']:.1f} |",
+        f"| a Python function, as in `sk.session` and in every function of ours | {with_ours['python']:.1f} |",
+        f"| a Python function over TCP, with nothing left out of the garbage collection | {without['python']:.1f} |",
+        "",
+        "## A range against a number",
+        "",
+        "Milliseconds of a micro-batch of 10,000 bare rows by `bounded`, median of 38, in turn, on 2 slots: with a range,",
+        "a small file is read and joined to the rows, and the number is observed.",
+        "",
+        "| | ms |",
+        "|---|---|",
+        f"| `workers=4` | {with_ours['fixed']:.0f} |",
+        f"| `workers=Range(4, 4, ...)` | {with_ours['range']:.0f} |",
+    ]
+    return lines
+
+
+def _calm(done: dict[int, dict[str, Any]], first: int, last: int) -> int | None:
+    """The micro-batch from which on W is at most 0.9 as long as the load is high."""
+    late = [batch for batch in range(first, last) if batch in done and done[batch]["W"] > 0.9]
+    calm = max(late, default=first - 1) + 1
+    return calm if calm < last else None
+
+
+def _held(done: dict[int, dict[str, Any]]) -> float:
+    seconds = Range(1, 1, INTERVAL).seconds
+    return float(sum(each["busy"] * max(seconds, each["took"]) for each in done.values()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

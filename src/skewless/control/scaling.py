@@ -1,0 +1,130 @@
+"""Elasticity in a loop: how long micro-batches take becomes the number of workers that are active.
+
+Measure: Spark tells when a micro-batch began, how long it took and how many rows it had, and with which number of
+workers it ran was observed in it. Analyse and plan: a `Scaler`. Activate: for routed rows, a file that every
+micro-batch reads; for state, a placement. Either comes into force some micro-batches late, and those until then are
+passed over by the scaler.
+
+No public API tells the trigger of a query. With the interval that was given, Spark begins at most one micro-batch
+between one multiple of the interval and the next. Two that begin there prove another trigger, such as availableNow: how
+long a micro-batch takes then says nothing about the load, and the number stays for the rest of the run.
+"""
+
+from __future__ import annotations
+
+from skewless.control.loop import Observed, log
+from skewless.control.workers_file import WorkersFile
+from skewless.core.interval import microseconds
+from skewless.elastic import Observation, Parallelism, Range
+from skewless.elastic.parallelism import Side
+
+
+class Scaling:
+    """Follows the load of one stream with the number of its active workers.
+
+    Parameters
+    ----------
+    asked
+        The range that was asked for.
+    side
+        What the workers are to the paper: "map" tasks, which rows are routed to, or "reduce" tasks, which own keys.
+    file
+        Where the number goes, if micro-batches read it from a file of its own.
+
+    Examples
+    --------
+    >>> scaling = Scaling(Range(2, 16, "1 second", d=1), "map")
+    >>> scaling.follow(Observed("query", "run", 7, rows=9000, began=7_000_000, seconds=4.5, busy=4.4), ran=2)
+    11
+    >>> print(scaling.last)
+    2 workers became 11 after micro-batch 7 (W = 4.50), because micro-batches took too much of their interval
+    """
+
+    def __init__(self, asked: Range, side: Side, file: WorkersFile | None = None) -> None:
+        self.asked, self.side, self._file = asked, side, file
+        self.workers = asked.least
+        """The number of workers that was decided last."""
+        self.ratio: float | None = None
+        """Processing time over interval of the last micro-batch, the paper's W."""
+        self.last: str | None = None
+        """The last decision, in words."""
+        self.untimed = False
+        """Whether this run has another trigger than one of the interval."""
+        self._slot: int | None = None  # the multiple of the interval that the last micro-batch began after
+        self.go_on(asked.least)
+
+    def begin(self, query: str) -> None:
+        """A run begins: from the number that its query had last, if the folder knows it."""
+        self.untimed, self._slot = False, None
+        if self._file is not None:
+            known = self._file.remembered(query)
+            self.go_on(self.workers if known is None else known, query)
+
+    def go_on(self, workers: int, query: str | None = None) -> None:
+        """Decide from this number on, whatever was decided before."""
+        self.workers = self.asked.nearest(workers)
+        self._scaler = self.asked.scaler(self.side, self.workers)
+        if self._file is not None:
+            self._file.put(self.workers, query)
+
+    def follow(self, seen: Observed, ran: int) -> int:
+        """The number of active workers from now on.
+
+        Parameters
+        ----------
+        seen
+            A micro-batch that is done.
+        ran
+            The number of workers that it ran with.
+        """
+        if seen.seconds is None or seen.began is None:
+            return self.workers
+        observation = self._observation(seen, seen.seconds, ran)
+        self.ratio = observation.ratio
+        if not self._timed(seen.began):
+            return self.workers
+        before, last = self.workers, self._scaler.last
+        self.workers = self._scaler.observe(observation).of(self.side)
+        decision = self._scaler.last
+        if decision is not None and decision is not last:
+            were = f"{before} {'worker' if before == 1 else 'workers'}"
+            after = f"{self.workers} after micro-batch {seen.batch} (W = {self.ratio:.2f})"
+            self.last = f"{were} became {after}, because {decision.reason}"
+            if self._file is not None:
+                self._file.put(self.workers, seen.query)
+        return self.workers
+
+    def describe(self, workers: int | None) -> list[str]:
+        """In words, that so many workers are active, and why."""
+        ratio = "" if self.ratio is None else f"; W was {self.ratio:.2f} in the last micro-batch"
+        lines = [f"{workers} of {self.asked} are active{ratio}"]
+        if self.last is not None:
+            lines.append(self.last)
+        if self.untimed:
+            lines.append(
+                f"two micro-batches began within one interval of {self.asked.interval}, so the query's trigger is "
+                "another one, such as availableNow: the number of workers stays"
+            )
+        return lines
+
+    def _timed(self, began: int) -> bool:
+        """Whether the run may have a trigger of the interval, as far as micro-batches have shown."""
+        slot = began // microseconds(self.asked.interval)
+        if slot == self._slot and not self.untimed:
+            self.untimed = True
+            log.info("two micro-batches began within %s: the number of workers stays", self.asked.interval)
+        self._slot = slot
+        return not self.untimed
+
+    def _observation(self, seen: Observed, seconds: float, ran: int) -> Observation:
+        # Of a micro-batch's time only its jobs can get shorter with more workers.
+        busy = min(seconds, seconds if seen.busy is None else seen.busy)
+        times = (busy, 0.0) if self.side == "map" else (0.0, busy)
+        return Observation(
+            self.asked.seconds,
+            seconds,
+            seen.rows,
+            seen.keys or 0,
+            *times,
+            ran=Parallelism(1, 1).changed(self.side, ran),
+        )
