@@ -286,7 +286,7 @@ def page() -> list[str]:
         "",
         "## A range against a number",
         "",
-        "Milliseconds of a micro-batch of 10,000 bare rows by `bounded`, median of 38, in turn, on 2 slots: with a range,",
+        "Milliseconds of a micro-batch of 10,000 bare rows by `bounded`, median of 38, in turn, 2 slots: with a range,",
         "a small file is read and joined to the rows, and the number is observed.",
         "",
         "| | ms |",

@@ -13,7 +13,8 @@ DOCS = Path(__file__).parents[2] / "docs"
 
 
 def test_the_guides_example_prints_what_it_says() -> None:
-    code, printed = re.search(r"```python\n(.*?)```\n\n```\n(.*?)```", (DOCS / "elastic.md").read_text(), re.S).groups()
+    block = r"```python\n((?:(?!```).)*)```\n\n```\n(.*?)```"  # with what it prints right behind it
+    code, printed = re.search(block, (DOCS / "elastic.md").read_text(), re.S).groups()
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
         exec(compile(code, "elastic.md", "exec"), {})
