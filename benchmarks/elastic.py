@@ -38,9 +38,9 @@ from skewless.spark.stage import settle
 from skewless.workload import Zipf
 
 LEAST, MOST, OWNERS = 2, 16, 4
-INTERVAL, D = "4 seconds", 1
-ROWS, TIMES, KEYS, SKEW = 160_000, 6, 20_000, 1.2
-BEFORE, DURING, AFTER = 3, 13, 6
+INTERVAL, D = "6 seconds", 1
+ROWS, TIMES, KEYS, SKEW = 200_000, 6, 20_000, 1.2
+BEFORE, DURING, AFTER = 3, 12, 4
 """Micro-batches of each part."""
 START = 1_700_000_040_000_000  # a full minute
 KILLED_AFTER = BEFORE + 6
