@@ -218,7 +218,7 @@ class Placing(AnnouncingLoop):
         self.say(version, self.folder.paused())
         self.placement = self.folder.placement(version.force)
         self.workers = self.placement.workers
-        if withdrawn and self.scaling is not None:
+        if withdrawn and self.scaling is not None and self.scaling.workers != self.workers:
             self.scaling.go_on(self.workers)
 
     def _count(self, placement: Placement, counts: Int64Array, top: Counts | None) -> None:
