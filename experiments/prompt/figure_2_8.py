@@ -99,7 +99,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         ),
         f"The average reduce time of a micro-batch is {1000 * old.means.min():.0f} to {1000 * old.means.max():.0f} ms "
         f"by time-based blocks and {1000 * new.means.min():.0f} to {1000 * new.means.max():.0f} ms by Prompt; among "
-        f"the tasks of a micro-batch it deviates by {1000 * old.within:.0f} and {1000 * new.within:.0f} ms. From "
+        f"the tasks of a micro-batch it deviates by {1000 * old.within:.1f} and {1000 * new.within:.1f} ms. From "
         "micro-batch to micro-batch it follows the rate: at a constant one it deviates by "
         f"{1000 * steady[TIME_BASED].across:.1f} and {1000 * steady[PROMPT].across:.1f} ms only.",
         checks,
