@@ -158,24 +158,74 @@ def process(
     >>> process(source, shuffle, MicroBatches(1.0), Costs(tuple=0.01, partial=0.05), seconds=2).work
     array([0.7, 0.7])
     """
-    steps = round(seconds / engine.interval)
-    if steps < 1 or abs(steps * engine.interval - seconds) > 1e-6:
-        raise SkewlessError(f"{seconds} s are not 1, 2, 3, ... intervals of {engine.interval} s; give a multiple")
-    feed, start, rows, reduced = source.feed(), 0.0, [], []
-    for step in range(steps):
-        end = (step + 1) * engine.interval
-        cut = end if release is None else release.cut(end)
-        keys, times = feed.until(cut)
-        divided = partitioner(keys, times, start, cut - start)
-        if release is not None:
-            release.took(divided.planning)
-        late = max(0.0, cut + divided.planning - end)
-        reduced.append(divided.reduce_times(costs))
-        work = late + engine.overhead + metrics.makespan(divided.map_times(costs), reduced[-1])
-        rows.append((len(keys), cut, late, work, divided.planning))
-        start = cut
+    intake, rows, reduced = Intake(source, engine.interval, release), [], []
+    for _ in range(intervals(seconds, engine.interval)):
+        batch = intake.take(partitioner)
+        reduced.append(batch.divided.reduce_times(costs))
+        work = batch.late + engine.overhead + metrics.makespan(batch.divided.map_times(costs), reduced[-1])
+        rows.append((len(batch.keys), batch.cut, batch.late, work, batch.divided.planning))
     tuples, cuts, lates, works, planning = np.array(rows).T
     return Processed(engine.interval, tuples.astype(np.int64), cuts, lates, works, np.array(reduced), planning)
+
+
+@dataclass(frozen=True, eq=False)
+class Batch:
+    """A micro-batch that is cut: its keys, and its blocks and buckets.
+
+    Attributes
+    ----------
+    cut
+        When it was cut.
+    late
+        Seconds from the heartbeat until it was planned; 0 if it was planned before.
+    """
+
+    keys: Int64Array
+    cut: float
+    late: float
+    divided: Divided
+
+
+class Intake:
+    """Takes the micro-batches of a source, one after the other.
+
+    Parameters
+    ----------
+    source
+        What arrives.
+    interval
+        Seconds between heartbeats.
+    release
+        When micro-batches are cut; at their heartbeat if not given.
+    """
+
+    def __init__(self, source: Source, interval: float, release: EarlyRelease | None = None) -> None:
+        self.interval, self.release = interval, release
+        self._feed, self._number, self._start = source.feed(), 0, 0.0
+
+    def take(self, partitioner: Partitioner) -> Batch:
+        """The next micro-batch, divided by this."""
+        self._number += 1
+        end = self._number * self.interval
+        cut = end if self.release is None else self.release.cut(end)
+        keys, times = self._feed.until(cut)
+        divided = partitioner(keys, times, self._start, cut - self._start)
+        if self.release is not None:
+            self.release.took(divided.planning)
+        self._start = cut
+        return Batch(keys, cut, max(0.0, cut + divided.planning - end), divided)
+
+
+def intervals(seconds: float, interval: float) -> int:
+    """The number of intervals in so many seconds, which has to be whole.
+
+    >>> intervals(6.0, 1.5)
+    4
+    """
+    steps = round(seconds / interval)
+    if steps < 1 or abs(steps * interval - seconds) > 1e-6:
+        raise SkewlessError(f"{seconds} s are not 1, 2, 3, ... intervals of {interval} s; give a multiple")
+    return steps
 
 
 @lean_kernel

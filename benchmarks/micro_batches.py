@@ -1,0 +1,199 @@
+"""What a micro-batch of Spark costs whatever its rows, and what its time goes to: scheduling, communication, execution.
+
+Claims tested: a micro-batch has a fixed cost that grows with its tasks (Prompt+, section 3.3), and scheduling and
+communication take a large part of short micro-batches (Figure 1.4b).
+
+Durations are those of a query's progress, the rest is read from Spark's REST interface on loopback, both public. Of a
+micro-batch, the time in which at least one of its tasks is running is divided as the metrics of its tasks are, and all
+other time (planning, logs, launching, results) is scheduling. Where rows become bytes for a shuffle, Spark counts that
+as running time, so that communication is rather too small here; and on one machine no byte crosses a network.
+
+`make bench-batches` runs this and writes docs/results/micro-batches.json, from which figures prompt-1.4 and prompt-6.2
+and the scheduling costs of the simulator are taken.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+import tempfile
+import time
+import urllib.request
+from collections.abc import Callable, Iterable
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import skewless as sk
+
+TARGET = Path("docs/results/micro-batches.json")
+SLOTS = 2
+TASKS = (1, 2, 4, 8, 16, 32)  # of each of the two stages
+WARM, COUNTED = 8, 15  # micro-batches that are dropped and counted
+WORKERS = 8
+GROUP = 10
+ROWS = (1_000, 10_000, 100_000, 1_000_000)
+SKEWED = "bigint(pow((pmod(xxhash64(value), 1000003) + 1) / 1000004D, -1))"  # the hottest key has half of the rows
+PARTS = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
+
+
+def main() -> None:
+    """Measure both and write the file."""
+    if not TARGET.parent.is_dir():
+        sys.exit(f"there is no {TARGET.parent} here; run this from the top of the repository, as the Makefile does")
+    spark = sk.session(
+        SLOTS,
+        memory="3g",
+        **{
+            "spark.ui.enabled": "true",
+            "spark.ui.port": "0",
+            "spark.driver.host": "127.0.0.1",
+            "spark.driver.bindAddress": "127.0.0.1",
+            "spark.sql.shuffle.partitions": str(WORKERS),
+        },
+    )
+    folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
+    try:
+        found = {
+            "spark": spark.version,
+            "slots": SLOTS,
+            "counted": COUNTED,
+            "fixed": [_fixed(spark, folder, tasks, python) for tasks in TASKS for python in (False, True)],
+            "workers": WORKERS,
+            "group": GROUP,
+            "shares": [
+                _shares(spark, folder, way, rows)
+                for way in WAYS
+                for rows in sorted({*ROWS, *(GROUP * rows for rows in ROWS[:-1])})
+            ],
+        }
+    finally:
+        spark.stop()
+        shutil.rmtree(folder, ignore_errors=True)
+    TARGET.write_text(json.dumps(found, indent=1) + "\n")
+    print(f"written to {TARGET}")
+
+
+def _fixed(spark: SparkSession, folder: Path, tasks: int, python: bool) -> dict[str, Any]:
+    """A micro-batch with next to no rows: a stage of so many tasks, a shuffle, and another of as many."""
+    rows = _source(spark, tasks, tasks).repartition(tasks, "key")
+    if python:
+        rows = rows.mapInArrow(_same, rows.schema)
+    found = _run(spark, rows, folder / f"fixed-{tasks}-{python}")
+    said = {"tasks": 2 * tasks, "python": python, "ms": _medians(found["durations"]), **_split(found)}
+    print(said)
+    return said
+
+
+def _shares(spark: SparkSession, folder: Path, way: str, rows: int) -> dict[str, Any]:
+    df = WAYS[way](_source(spark, WORKERS, rows))
+    found = _run(spark, df, folder / f"shares-{way}-{rows}".replace(" ", "-"))
+    said = {"way": way, "rows": rows, "ms": _medians(found["durations"]), **_split(found)}
+    print(said)
+    return said
+
+
+def _source(spark: SparkSession, tasks: int, rows: int) -> DataFrame:
+    source = spark.readStream.format("rate-micro-batch").option("rowsPerBatch", max(rows, tasks))
+    read = source.option("numPartitions", tasks).option("startTimestamp", 0).load()
+    return read.select(F.col("timestamp").alias("ts"), F.expr(SKEWED).alias("key"), "value")
+
+
+def _spark(df: DataFrame) -> DataFrame:
+    counts = df.withWatermark("ts", "2 seconds").groupBy(F.window("ts", "5 seconds"), "key")
+    return counts.agg(F.count("*").alias("n"), F.sum("value").alias("s"))
+
+
+def _skewless(split: str) -> Callable[[DataFrame], DataFrame]:
+    def windows(df: DataFrame) -> DataFrame:
+        keyed = sk.keyed(df, "key", workers=WORKERS, split=split)
+        return keyed.window("ts", "5 seconds", watermark="2 seconds").agg(n=sk.count(), s=sk.sum("value"))
+
+    return windows
+
+
+WAYS = {"spark": _spark, "hash": _skewless("hash"), "prompt": _skewless("prompt")}
+
+
+def _same(tables: Iterable[Any]) -> Iterable[Any]:
+    yield from tables
+
+
+def _run(spark: SparkSession, df: DataFrame, checkpoint: Path) -> dict[str, Any]:
+    """The durations of the counted micro-batches, and their tasks as Spark's REST interface lists them."""
+    writer = df.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(processingTime="0 seconds").start()
+    try:
+        while not (query.lastProgress and query.lastProgress["batchId"] >= WARM + COUNTED):
+            if query.exception() is not None:
+                raise query.exception()
+            time.sleep(0.05)
+    finally:
+        query.stop()
+    done = {each["batchId"]: each["durationMs"] for each in query.recentProgress if each["numInputRows"]}
+    batches = [batch for batch in sorted(done) if batch >= WARM][:COUNTED]
+    api = f"{spark.sparkContext.uiWebUrl}/api/v1/applications/{spark.sparkContext.applicationId}"
+    jobs = [job for job in _get(f"{api}/jobs") if job.get("jobGroup") == str(query.runId)]
+    stages = {stage["stageId"]: stage for stage in _get(f"{api}/stages") if stage["status"] == "COMPLETE"}
+    tasks = []
+    for batch in batches:
+        own = [job for job in jobs if f"batch = {batch}" in job.get("description", "").split("\n")]
+        numbers = sorted({number for job in own for number in job["stageIds"] if number in stages})
+        tasks.append([task for number in numbers for task in _get(f"{api}/stages/{number}/0/taskList?length=1000")])
+    return {"durations": [done[batch] for batch in batches], "tasks": tasks}
+
+
+def _split(found: dict[str, Any]) -> dict[str, Any]:
+    """Seconds of scheduling, communication and execution in the median micro-batch, by the time tasks are running."""
+    rows = []
+    for duration, tasks in zip(found["durations"], found["tasks"], strict=True):
+        spans = [(_ms(task["launchTime"]), _ms(task["launchTime"]) + task["duration"]) for task in tasks]
+        metrics = [task["taskMetrics"] for task in tasks]
+        run = sum(each["executorRunTime"] for each in metrics)
+        moved = sum(
+            each["shuffleReadMetrics"]["fetchWaitTime"] + each["shuffleWriteMetrics"]["writeTime"] / 1e6
+            for each in metrics
+        )
+        around = sum(each["resultSerializationTime"] for each in metrics)
+        around += sum(task.get("gettingResultTime", 0) for task in tasks)
+        started = sum(each["executorDeserializeTime"] for each in metrics)
+        started += sum(task.get("schedulerDelay", 0) for task in tasks)
+        total, busy = duration["triggerExecution"], _union(spans)
+        whole = max(1e-9, run + around + started)
+        execution, communication = busy * (run - moved) / whole, busy * (moved + around) / whole
+        rows.append((total, total - execution - communication, communication, execution, len(tasks)))
+    total, scheduling, communication, execution, number = np.median(np.array(rows), axis=0).tolist()
+    names = ("total", "scheduling", "communication", "execution")
+    each = dict(zip(names, (total, scheduling, communication, execution), strict=True))
+    return {"split": {name: round(value, 2) for name, value in each.items()}, "number_of_tasks": int(number)}
+
+
+def _union(spans: list[tuple[float, float]]) -> float:
+    """How long at least one of these is going on."""
+    total, until = 0.0, -np.inf
+    for start, end in sorted(spans):
+        total += max(0.0, end - max(start, until))
+        until = max(until, end)
+    return total
+
+
+def _medians(durations: list[dict[str, int]]) -> dict[str, float]:
+    return {part: float(np.median([each.get(part, 0) for each in durations])) for part in PARTS}
+
+
+def _ms(text: str) -> float:
+    return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%f%Z").timestamp() * 1000
+
+
+def _get(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=30) as answer:
+        return json.load(answer)
+
+
+if __name__ == "__main__":
+    main()
