@@ -21,7 +21,7 @@ $(ready) $(docs) $(learn): export PIP_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_BUILD_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_USE_PEP517 := 1
 
-.PHONY: help test test-learn test-long fast soak lint docs bench bench-blocks bench-chop bench-costs bench-elastic bench-nexmark bench-place bench-planning bench-route bench-shuffle bench-skew bench-spark bench-team bench-versions demo figures figures-full clean java compiling
+.PHONY: help test test-learn test-long fast soak lint docs bench bench-blocks bench-batches bench-chop bench-costs bench-elastic bench-nexmark bench-place bench-planning bench-route bench-shuffle bench-skew bench-spark bench-team bench-versions demo figures figures-full clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -91,6 +91,8 @@ bench-chop: java $(ready) | compiling  ## measure functions of whole windows and
 
 bench-elastic: java $(ready) | compiling  ## measure workers that follow the load (about 12 minutes)
 	.venv/bin/python -m benchmarks.elastic
+bench-batches: java $(ready) | compiling  ## measure what micro-batches of Spark cost whatever their rows
+	.venv/bin/python -m benchmarks.micro_batches
 
 bench-route: java $(ready) | compiling  ## measure what routing costs inside Spark
 	.venv/bin/python -m benchmarks.route

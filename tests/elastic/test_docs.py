@@ -7,18 +7,22 @@ import io
 import re
 from pathlib import Path
 
+import pytest
+
 from skewless import elastic
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-def test_the_guides_example_prints_what_it_says() -> None:
-    block = r"```python\n((?:(?!```).)*)```\n\n```\n(.*?)```"  # with what it prints right behind it
-    code, printed = re.search(block, (DOCS / "elastic.md").read_text(), re.S).groups()
-    out = io.StringIO()
-    with contextlib.redirect_stdout(out):
-        exec(compile(code, "elastic.md", "exec"), {})
-    assert out.getvalue() == printed
+@pytest.mark.parametrize("page", ["elastic.md", "scheduling.md"])
+def test_the_guides_examples_print_what_they_say(page) -> None:
+    examples = re.findall(r"```python\n((?:(?!```).)*?)```\n\n```\n(.*?)```", (DOCS / page).read_text(), re.S)
+    assert examples
+    for code, printed in examples:
+        out = io.StringIO()
+        with contextlib.redirect_stdout(out):
+            exec(compile(code, page, "exec"), {})
+        assert out.getvalue() == printed
 
 
 def test_every_name_has_its_entry_in_the_reference() -> None:

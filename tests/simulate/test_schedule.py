@@ -162,3 +162,19 @@ def test_the_scaler_is_told_of_the_work_and_its_share_of_the_scheduling() -> Non
 def test_what_cannot_be_is_refused_with_its_value(make, said) -> None:
     with pytest.raises(SkewlessError, match=said):
         make()
+
+
+@given(st.lists(st.integers(1, 24).map(lambda n: n / 8), min_size=1, max_size=20))
+def test_w_has_the_work_in_it_that_is_queued(works) -> None:
+    told = []
+
+    class Told(Scaler):
+        def observe(self, seen: Observation) -> Parallelism:
+            told.append((seen.ratio, seen.map_time))
+            return self.parallelism
+
+    found = run(works, OneAtATime(Scheduling(), ONE), scaler=Told(ONE, Parallelism(8, 1)))
+    # One at a time without costs, what is queued is what it waits for.
+    assert [ratio for ratio, _ in told] == pytest.approx(found.delays.tolist())
+    assert [seconds for _, seconds in told] == pytest.approx(found.delays.tolist())
+    assert found.ratios.tolist() == pytest.approx(found.delays.tolist())

@@ -36,8 +36,8 @@ class Followed:
     scheduling
         Seconds that it waited for a message, when it could have started otherwise.
     ratios
-        W: the time that it takes of the workers, its share of the scheduling included, over the interval. Time that it
-        waits for others is not in it.
+        W, as the scaler is told: the work that was queued before it, its share of the scheduling, and the time of its
+        stages, over the interval.
     map_tasks, reduce_tasks
         How many it ran with.
     busy
@@ -103,7 +103,8 @@ def follow(
     """Process micro-batches for so many seconds, a whole number of intervals, one after the other.
 
     A micro-batch is divided for the numbers of tasks that are in force when it starts, also if it has waited. When it
-    is done, the scaler is told, and what it decides goes to the scheduler.
+    is done, the scaler is told, and what it decides goes to the scheduler. W has the work in it that was queued before
+    the micro-batch: else tasks would be given up while there is a queue.
 
     Parameters
     ----------
@@ -152,7 +153,7 @@ def follow(
     intake, slots = Intake(source, interval, release), Slots(profile, costs, tasks)
     made, partitioner = tasks, divides(tasks)
     wanted, rows = tasks, []
-    busy = 0.0
+    busy = queued = 0.0
     for number in range(1, intervals(seconds, interval) + 1):
         begun = scheduler.start(number, number * interval, slots.free)
         at = begun.at
@@ -161,20 +162,22 @@ def follow(
             at = max(at, slots.change(at, made))
         batch = intake.take(partitioner)
         ran = slots.run(batch.divided, at + batch.late, number in failures)
-        work = scheduler.share(made) + batch.late
-        work += max(ran.map_time, ran.reduce_time) if profile.continuous else ran.map_time + ran.reduce_time
+        stages = max(ran.map_time, ran.reduce_time) if profile.continuous else ran.map_time + ran.reduce_time
+        work = scheduler.share(made) + batch.late + stages
         busy += begun.scheduling + batch.late
         keys = 0
         if scaler is not None:
             keys = len(np.unique(batch.keys))
-            seen = Observation(interval, work, len(batch.keys), keys, ran.map_time, ran.reduce_time, made)
-            if profile.continuous:  # stages go on at the same time, so that theirs are no parts of a sum
-                seen = Observation(interval, work, len(batch.keys), keys, ran=made)
+            # What is queued before it is work of the same kind, which more tasks would have done sooner.
+            more = 1 + queued / stages if stages > 0 else 1.0
+            parts = (None, None) if profile.continuous else (more * ran.map_time, more * ran.reduce_time)
+            seen = Observation(interval, work + queued, len(batch.keys), keys, *parts, ran=made)
             then = scaler.observe(seen)
             if then != wanted and profile.rescale is not None:
                 wanted = then
                 scheduler.change(ran.finish, then)
-        ended = (at, ran.finish, begun.scheduling, work / interval)
+        ended = (at, ran.finish, begun.scheduling, (work + queued) / interval)
+        queued = max(0.0, queued + work - interval)
         rows.append((len(batch.keys), keys, *ended, made.map, made.reduce))
     tuples, distinct, starts, finishes, scheduling, ratios, maps, reduces = np.array(rows, dtype=np.float64).T
     counts = [column.astype(np.int64) for column in (tuples, distinct, maps, reduces)]

@@ -1,0 +1,61 @@
+"""The three engines of chapter 5 as profiles of the simulator."""
+
+from __future__ import annotations
+
+from experiments.prompt.setting import Setting
+from skewless.simulate import Profile, Scheduling
+
+SPARK, FLINK, STORM = "Spark", "Flink", "Storm"
+ENGINES = (SPARK, FLINK, STORM)
+PLACE = 0.5  # times the cost of a tuple, for putting it into blocks of the engine's memory
+STEPS = 3  # operations that a reduce stage of Spark consists of
+EVENT = 50e-6  # seconds for a control event
+RESCALE = 2.0  # seconds for which continuous tasks stop, to be started in other numbers
+
+
+def profile(name: str, setting: Setting) -> Profile:
+    """An engine by its name; what its features cost is chosen, and only who has which is from the thesis."""
+    if name == SPARK:
+        return Profile(SPARK, place=PLACE * setting.costs.tuple, steps=STEPS)
+    if name == FLINK:
+        return Profile(FLINK, continuous=True, event=EVENT, rescale=RESCALE)
+    return Profile(STORM, continuous=True, event=EVENT, rescale=None, recovers="batch")
+
+
+def scheduling(name: str, cost: Scheduling) -> Scheduling:
+    """What an engine pays for a message: tasks that live on need none."""
+    return cost if name == SPARK else Scheduling()
+
+
+FEATURES = (
+    (
+        "in-memory data",
+        "tuples are put into blocks first: half a tuple's cost, spread evenly",
+        "tuples go straight to tasks",
+        "tuples go straight to tasks",
+    ),
+    (
+        "physical execution",
+        "stages block; reducing takes three operations",
+        "buffers block until a control event; micro-batches overlap; one operation",
+        "micro-batches overlap; one operation",
+    ),
+    (
+        "back-pressure",
+        "not simulated: no source slows down",
+        "not simulated: no source slows down",
+        "not simulated: no source slows down",
+    ),
+    (
+        "scheduling",
+        "a message for each micro-batch, as measured; other numbers of tasks with the next one",
+        "tasks live on; for other numbers all stop for 2 s",
+        "tasks live on; their numbers stay",
+    ),
+    (
+        "recovery",
+        "the task that failed is run again",
+        "the task that failed is run again",
+        "the whole micro-batch is replayed",
+    ),
+)

@@ -1,0 +1,219 @@
+"""Prompt+, Figure 3.5: throughput and tasks while the rate rises and falls, and while the number of keys does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
+from experiments.picture import legend
+from experiments.prompt.rivals import PROMPT
+from experiments.prompt.scheduling import AHEAD, GROUP, Case, measured, setting_of
+from experiments.prompt.scheduling import lines as setup_lines
+from skewless.core.arrays import FloatArray, Int64Array
+from skewless.core.hashing import xxhash64
+from skewless.elastic import Parallelism, Scaler
+from skewless.simulate import Followed, Source, steps
+from skewless.simulate.arrivals import Rate
+
+INTERVAL = 1.0
+LEVELS = (1, 2, 4, 8, 4, 2, 1)
+LASTS: dict[Scale, int] = {"small": 16, "full": 30}  # micro-batches of a level
+KEYS = 400  # at level 1
+START, MOST = Parallelism(8, 8), Parallelism(128, 128)
+RUNS = {"rate": "the rate", "keys": "the number of keys", "both": "both"}
+STRIDES = ("straight", "one")
+D = 1
+
+
+@dataclass(frozen=True)
+class Changing:
+    """Keys that are even at any time; how many there are depends on how many tuples have come.
+
+    `numbers` has pairs of a tuple's number and the number of keys from then on.
+    """
+
+    numbers: tuple[tuple[int, int], ...]
+
+    def blocks(self, n: int, block: int) -> Iterator[Int64Array]:
+        """The first `n` keys, at most `block` of them at a time."""
+        begins, keys = np.array(self.numbers).T
+        for start in range(0, n, block):
+            at = np.arange(start, min(n, start + block))
+            yield xxhash64(at) % keys[np.searchsorted(begins, at, side="right") - 1]
+
+
+def run(scale: Scale, tell: Tell) -> Outcome:
+    """Find a rate that the first tasks sustain, and let rate, keys or both rise to the eightfold and fall."""
+    setting, lasts = setting_of(scale), LASTS[scale]
+    case = Case(Changing(((0, KEYS),)), setting, PROMPT, INTERVAL, START, measured().cost)
+    rate = case.highest(AHEAD, setting.start / 8, below=0.85)
+    found: dict[tuple[str, str], Followed] = {}
+    for what in RUNS:
+        for stride in STRIDES:
+            tell(f"{RUNS[what]}, stride {stride}")
+            found[what, stride] = followed(case, what, rate, lasts, stride)
+    ours = {what: found[what, "straight"] for what in RUNS}
+    grown = {(what, side): _grown(ours[what], side, lasts) for what in RUNS for side in ("map", "reduce")}
+    checks = (
+        *(
+            Check(
+                f"throughput over what arrived at the end of each level, {RUNS[what]} changes",
+                _least(ours[what], lasts),
+                low=0.95,
+            )
+            for what in RUNS
+        ),
+        Check("map tasks at 8 times the rate, over those at first", grown["rate", "map"], low=4.0),
+        Check("reduce tasks at 8 times the keys, over those at first", grown["keys", "reduce"], low=2.0),
+        Check(
+            "growth of map tasks over that of reduce tasks at 8 times the rate",
+            grown["rate", "map"] / grown["rate", "reduce"],
+            low=1.0,
+        ),
+        Check(
+            "growth of reduce tasks over that of map tasks at 8 times the keys",
+            grown["keys", "reduce"] / grown["keys", "map"],
+            low=1.0,
+        ),
+        Check(
+            "tasks at the end, over those at first, the most",
+            max(_at_end(ours[what], lasts) for what in RUNS),
+            high=1.5,
+        ),
+        Check(
+            "throughput over what arrived at the end of each level, one task at a time",
+            min(_least(found[what, "one"], lasts) for what in RUNS),
+            low=0.95,
+            essential=False,
+            why=f"A level lasts {lasts} micro-batches, in which at most {lasts} tasks are added to each side.",
+        ),
+    )
+    return Outcome(
+        (
+            *setup_lines(scale, setting),
+            Scaled("tasks", "a pool of executors of 4 cores", "8 + 8 at first, at most 128 + 128"),
+            Scaled(
+                "load",
+                "rises, later falls; by how much is not said",
+                f"levels 1, 2, 4, 8, 4, 2, 1 of {lasts} micro-batches; {rate:,.0f} tuples/s and {KEYS} even keys at "
+                "level 1",
+            ),
+            Scaled("scheduling", "group-ahead", f"group-ahead, G = {GROUP}, intervals of {INTERVAL:g} s, d = {D}"),
+            Scaled("back-pressure", "disabled", "none"),
+        ),
+        f"With our step at least {min(_least(each, lasts) for each in ours.values()):.0%} of what arrives is done at "
+        "the end "
+        f"of every level. At 8 times the rate there are {grown['rate', 'map']:.1f} times the map tasks and "
+        f"{grown['rate', 'reduce']:.1f} times the reduce tasks, at 8 times the keys {grown['keys', 'map']:.1f} and "
+        f"{grown['keys', 'reduce']:.1f} times.",
+        checks,
+        tuple(_table(what, stride, found[what, stride], lasts) for what in RUNS for stride in STRIDES),
+        lambda figure: _draw(figure, found),
+    )
+
+
+def followed(case: Case, what: str, rate: float, lasts: int, stride: str) -> Followed:
+    """All levels of the rate, of the number of keys, or of both."""
+    times = [level * lasts * case.interval for level in range(len(LEVELS))]
+    rates = [rate * (level if what in ("rate", "both") else 1) for level in LEVELS]
+    tuples = np.concatenate([[0], np.cumsum(np.array(rates) * lasts * case.interval)[:-1]]).astype(int).tolist()
+    numbers = tuple(
+        (begin, KEYS * (level if what in ("keys", "both") else 1)) for begin, level in zip(tuples, LEVELS, strict=True)
+    )
+    changing: Rate = steps(*zip(times, rates, strict=True))
+    scaler = Scaler(Parallelism(2, 2), MOST, case.tasks, stride=stride, d=D)
+    return case.run(AHEAD, Source(Changing(numbers), changing), lasts * len(LEVELS), scaler)
+
+
+def _levels(found: Followed, lasts: int) -> FloatArray:
+    """Throughput over what arrived, in the second half of each level."""
+    half = lasts // 2
+    ends = [(level + 1) * lasts for level in range(len(LEVELS))]
+    shares = []
+    for end in ends:
+        since, until = found.heartbeats[end - half - 1], found.heartbeats[end - 1]
+        # A micro-batch that just arrived is done an interval later, if all is well.
+        done = (found.finishes > since + found.interval) & (found.finishes <= until + found.interval)
+        shares.append(found.tuples[done].sum() / found.tuples[end - half : end].sum())
+    return np.array(shares)
+
+
+def _least(found: Followed, lasts: int) -> float:
+    return float(_levels(found, lasts).min())
+
+
+def _tasks(found: Followed, side: str) -> Int64Array:
+    return found.map_tasks if side == "map" else found.reduce_tasks
+
+
+def _grown(found: Followed, side: str, lasts: int) -> float:
+    tasks = _tasks(found, side)
+    top = (LEVELS.index(max(LEVELS)) + 1) * lasts - 1
+    return float(tasks[top] / tasks[lasts - 1])
+
+
+def _at_end(found: Followed, lasts: int) -> float:
+    both = found.map_tasks + found.reduce_tasks
+    return float(both[-1] / both[lasts - 1])
+
+
+def _table(what: str, stride: str, found: Followed, lasts: int) -> Table:
+    ends = [(level + 1) * lasts - 1 for level in range(len(LEVELS))]
+    done = _levels(found, lasts)
+    return Table(
+        f"{RUNS[what]} changes, stride {stride}, at the end of each level".capitalize(),
+        ("level", "done over arrived", "W", "map tasks", "reduce tasks", "late of its micro-batches"),
+        tuple(
+            (
+                level,
+                float(done[number]),
+                float(found.ratios[end]),
+                int(found.map_tasks[end]),
+                int(found.reduce_tasks[end]),
+                int((found.delays[end - lasts + 1 : end + 1] > 1 + 1e-9).sum()),
+            )
+            for number, (level, end) in enumerate(zip(LEVELS, ends, strict=True))
+        ),
+    )
+
+
+def _draw(figure: Any, found: dict[tuple[str, str], Followed]) -> None:
+    axes = figure.subplots(2, 2, sharex=True)
+    for column, what in enumerate(("rate", "keys")):
+        ours = found[what, "straight"]
+        at = np.arange(1, len(ours.tuples) + 1, 2)
+        window = np.ones(4) / 4
+        done = np.convolve(ours.throughput(1), window, "same")
+        load = ours.tuples / ours.interval if what == "rate" else ours.keys
+        top, bottom = axes[0, column], axes[1, column]
+        top.plot(at, load[at - 1] / 1e3, color="0.6", label="tuples/s" if what == "rate" else "keys of a micro-batch")
+        if what == "rate":
+            top.plot(at, done[at - 1] / 1e3, color="C0", label="done")
+        top.set_title(f"{RUNS[what]} changes", fontsize=9)
+        top.set_ylabel("1,000")
+        top.legend(frameon=False, fontsize=7)
+        shown = {
+            f"{side}, {stride}": _tasks(found[what, stride], side)[at - 1].tolist()
+            for stride in STRIDES
+            for side in ("map", "reduce")
+        }
+        for number, (name, tasks) in enumerate(shown.items()):
+            style = "-" if "straight" in name else ":"
+            bottom.plot(at, tasks, style, color=f"C{number % 2}", label=name)
+        bottom.set_xlabel("micro-batch")
+        bottom.set_ylabel("tasks")
+    legend(figure, axes[1, 0])
+
+
+FIGURE = Figure(
+    "prompt-3.5",
+    "Elasticity",
+    "Prompt+ adds map tasks when the rate rises and reduce tasks when the number of keys does, and gives them up "
+    "when they "
+    "fall, so that its throughput follows what arrives.",
+    run,
+)

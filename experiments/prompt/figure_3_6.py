@@ -1,0 +1,167 @@
+"""Prompt+, Figure 3.6: how soon three schedulers restore stability after a spike in the middle of a group."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
+from experiments.picture import legend, lines
+from experiments.prompt.rivals import PROMPT
+from experiments.prompt.scheduling import AHEAD, GROUP, GROUPS, ONE, SCHEDULERS, Case, measured, setting_of
+from experiments.prompt.scheduling import lines as setup_lines
+from experiments.prompt.setting import tweets
+from skewless.elastic import Parallelism, Scaler
+from skewless.simulate import Followed, Source, steps
+
+INTERVAL = 1.0
+SPIKE, TIMES = 15, 2.0
+BATCHES = 40
+TASKS, MOST = Parallelism(16, 16), Parallelism(64, 64)
+THRES = 0.9
+Runs = Mapping[str, Followed]
+
+
+def run(scale: Scale, tell: Tell) -> Outcome:
+    """Find the rate that each scheduler sustains, double one micro-batch, and let the numbers of tasks follow."""
+    setting, words = setting_of(scale), tweets(scale)
+    case = Case(words, setting, PROMPT, INTERVAL, TASKS, measured().cost)
+    found: dict[str, Followed] = {}
+    rates: dict[str, float] = {}
+    for name in SCHEDULERS:
+        tell(name)
+        rates[name] = _calm(case, name, case.highest(name, setting.start / 2, THRES))
+        found[name] = spiked(case, name, rates[name])
+    acts = {name: first_change(each) for name, each in found.items()}
+    stable = {name: stable_from(each) for name, each in found.items()}
+    checks = (
+        Check("first micro-batch with more tasks, group-ahead", acts[AHEAD], high=17),
+        Check("stable from micro-batch, group-ahead", stable[AHEAD], high=20),
+        Check("first micro-batch with more tasks, groups", acts[GROUPS], low=21, high=21),
+        Check("first micro-batch with more tasks, one at a time", acts[ONE], low=16, high=16, essential=False),
+        Check("micro-batches by which groups are stable later than group-ahead", stable[GROUPS] - stable[AHEAD], low=1),
+        Check(
+            "micro-batches that are late after the spike, group-ahead over one at a time",
+            _late(found[AHEAD]) / max(1, _late(found[ONE])),
+            high=2.0,
+            essential=False,
+            why="One at a time acts a micro-batch sooner, and its spike is smaller, because its rate is lower.",
+        ),
+        Check(
+            "rate at the beginning, group-ahead over one at a time", rates[AHEAD] / rates[ONE], low=1.0, essential=False
+        ),
+    )
+    return Outcome(
+        (
+            *setup_lines(scale, setting),
+            Scaled("group, interval", "10 micro-batches, 1 s", f"{GROUP}, {INTERVAL:g} s"),
+            Scaled(
+                "rate", "the highest that each technique sustains", "the highest at which no task is added: W = 0.9"
+            ),
+            Scaled("spike", "micro-batch 15, up to 2 times", f"micro-batch {SPIKE} alone, {TIMES:g} times"),
+            Scaled(
+                "step", "as fast as possible", "straight to ceil(p W / 0.9), d = 1, from 16 + 16 tasks, at most 64 + 64"
+            ),
+            Scaled(
+                "adjustment window",
+                "about 2 micro-batches",
+                f"{case.cost.seconds(TASKS) * 1e3:.0f} ms, a message; what is queued meanwhile keeps its tasks",
+            ),
+        ),
+        f"Group-ahead has more tasks from micro-batch {acts[AHEAD]} on and is stable from {stable[AHEAD]} on (the "
+        "thesis: "
+        f"17 and 20), groups from {acts[GROUPS]} and {stable[GROUPS]} (21 and later), one at a time from {acts[ONE]} "
+        "and "
+        f"{stable[ONE]}. They started from {rates[AHEAD] / rates[ONE]:.2f} and {rates[GROUPS] / rates[ONE]:.2f} "
+        "times the "
+        "rate of one at a time.",
+        checks,
+        (
+            Table(
+                "After the spike",
+                ("scheduler", "rate, tuples/s", "more tasks from", "stable from", "late", "most tasks"),
+                tuple(
+                    (name, rates[name], acts[name], stable[name], _late(found[name]), int(found[name].map_tasks.max()))
+                    for name in SCHEDULERS
+                ),
+            ),
+            Table(
+                "From heartbeat to end, in intervals",
+                ("micro-batch", *SCHEDULERS, *(f"map tasks, {name}" for name in SCHEDULERS)),
+                tuple(
+                    (
+                        number,
+                        *(float(found[name].delays[number - 1]) for name in SCHEDULERS),
+                        *(int(found[name].map_tasks[number - 1]) for name in SCHEDULERS),
+                    )
+                    for number in range(11, 31)
+                ),
+            ),
+        ),
+        lambda figure: _draw(figure, found),
+    )
+
+
+def spiked(case: Case, name: str, rate: float) -> Followed:
+    """A stream at this rate, one micro-batch of which is larger, with numbers of tasks that follow."""
+    at = (SPIKE - 1) * case.interval
+    source = Source(case.keys, steps((0, rate), (at, TIMES * rate), (at + case.interval, rate)))
+    scaler = Scaler(Parallelism(4, 4), MOST, case.tasks, stride="straight", d=1, thres=THRES)
+    return case.run(name, source, BATCHES, scaler)
+
+
+def _calm(case: Case, name: str, rate: float) -> float:
+    """The highest rate, up to this one, at which no micro-batch before the spike has the scaler act."""
+    for _ in range(20):
+        before = spiked(case, name, rate)
+        worst = float(before.ratios[: SPIKE - 1].max())
+        if worst <= THRES:
+            return rate
+        rate *= THRES / worst * 0.999
+    raise AssertionError("no rate is calm")
+
+
+def first_change(found: Followed) -> int:
+    """The first micro-batch that ran with more tasks than at the beginning."""
+    more = (found.map_tasks > found.map_tasks[0]) | (found.reduce_tasks > found.reduce_tasks[0])
+    return int(np.argmax(more)) + 1 if more.any() else len(more) + 1
+
+
+def stable_from(found: Followed) -> int:
+    """The first micro-batch after the spike from which on all of its group's length are done within the interval.
+
+    Groups whose first micro-batch waits for the message are late once in each, before the spike as well: so what
+    comes more than a group later does not count.
+    """
+    late = found.delays[SPIKE - 1 : SPIKE - 1 + GROUP] > 1 + 1e-9
+    return SPIKE + (int(np.flatnonzero(late)[-1]) + 1 if late.any() else 0)
+
+
+def _late(found: Followed) -> int:
+    return int((found.delays[SPIKE - 1 :] > 1 + 1e-9).sum())
+
+
+def _draw(figure: Any, found: Runs) -> None:
+    left, right = figure.subplots(1, 2)
+    at = np.arange(11, 31)
+    late = {name: each.delays[at - 1].tolist() for name, each in found.items()}
+    lines(left, at, late, x="micro-batch", y="intervals", title="from heartbeat to end")
+    left.axhline(1.0, color="0.5", linewidth=0.8)
+    tasks = {name: (each.map_tasks + each.reduce_tasks)[at - 1].tolist() for name, each in found.items()}
+    lines(right, at, tasks, x="micro-batch", y="", title="tasks")
+    for axes in (left, right):
+        axes.set_ylim(bottom=0)
+        axes.set_xticks([11, 15, 17, 20, 21, 25, 30])
+    legend(figure, left)
+
+
+FIGURE = Figure(
+    "prompt-3.6",
+    "Stability after a spike",
+    "Of groups of 10, micro-batch 15 is doubled: Prompt+ runs with more tasks from micro-batch 17 on and is stable "
+    "by 20, "
+    "about as soon as scheduling one at a time, while groups cannot act before 21.",
+    run,
+)

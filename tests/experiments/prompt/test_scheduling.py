@@ -1,0 +1,109 @@
+"""The figures of chapters 1, 3, 5 and 6: their streams, what they read off a run, and what was measured on Spark."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from experiments.prompt import figure_3_5, figure_3_6, figure_3_7, scheduling
+from experiments.prompt.engines import ENGINES, STORM, profile
+from experiments.prompt.rivals import PROMPT
+from experiments.prompt.scheduling import AHEAD, GROUPS, ONE, Case, expected, fast, measured
+from experiments.prompt.setting import Setting
+from experiments.prompt.shares import Shares, longest, shares
+from skewless.elastic import Parallelism
+from skewless.simulate import Followed, Scheduling, Source
+from skewless.workload import Zipf
+
+FEW = Setting("small", blocks=4, reducers=4, slower=10)
+TASKS = Parallelism(4, 4)
+
+
+def case(cost: float, group: int = 10, technique: str = PROMPT) -> Case:
+    return Case(figure_3_7.Once(), FEW, technique, 1.0, TASKS, Scheduling(message=cost), group)
+
+
+def test_gains_are_those_of_the_formula_where_work_is_proportional_to_tuples() -> None:
+    for group in (2, 5):
+        rates = {name: case(0.5, group).highest(name, 500.0) for name in (ONE, GROUPS, AHEAD)}
+        assert rates[GROUPS] / rates[ONE] == pytest.approx(expected(0.5, group), rel=0.05)
+        assert rates[AHEAD] / rates[ONE] == pytest.approx(2.0, rel=0.05)
+
+
+def test_a_spike_is_acted_on_after_the_adjustment_window_or_the_group() -> None:
+    made = Case(Zipf(0.5, keys=300), FEW, PROMPT, 1.0, TASKS, Scheduling(message=0.2))
+    acts = {}
+    for name in (ONE, GROUPS, AHEAD):
+        rate = figure_3_6._calm(made, name, made.highest(name, 500.0, 0.9))
+        found = figure_3_6.spiked(made, name, rate)
+        assert found.ratios[: figure_3_6.SPIKE - 1].max() <= 0.9
+        assert found.tuples[14] == pytest.approx(2 * found.tuples[13], rel=0.01)
+        acts[name] = figure_3_6.first_change(found)
+    assert acts == {ONE: 16, GROUPS: 21, AHEAD: 17}
+
+
+def _done(delays: list[float], tasks: list[int]) -> Followed:
+    n = len(delays)
+    beats = np.arange(1, n + 1)
+    ones = np.ones(n, np.int64)
+    numbers = np.array(tasks)
+    return Followed(
+        1.0, 100 * ones, ones, beats * 1.0, beats + np.array(delays), 0.0 * ones, ones * 1.0, numbers, numbers, 1.0
+    )
+
+
+def test_what_is_read_off_a_run() -> None:
+    delays = [0.9] * 14 + [1.8, 1.5, 1.2, 0.9, 0.9, 1.1] + [0.9] * 6
+    found = _done(delays, [4] * 16 + [8] * 10)
+    assert figure_3_6.first_change(found) == 17
+    assert figure_3_6.stable_from(found) == 21
+    assert found.violations == 4 / 26
+    assert found.throughput(2)[:3].tolist() == [100.0, 100.0, 100.0]
+
+
+def test_spikes_are_at_the_same_times_whatever_the_rate() -> None:
+    at = np.arange(200) + 0.5
+    slow, quick = figure_3_7.spikes(1.0, 1.0, 200)(at), figure_3_7.spikes(10.0, 1.0, 200)(at)
+    assert (quick == 10 * slow).all()
+    assert set(slow) == {1.0, figure_3_7.TIMES}
+    assert (slow[:5] == 1.0).all()
+    assert 0.05 < (slow > 1).mean() < 0.5
+
+
+def test_the_number_of_keys_changes_with_the_tuples() -> None:
+    (keys,) = figure_3_5.Changing(((0, 10), (5000, 80))).blocks(10_000, 10_000)
+    assert len(np.unique(keys[:5000])) == 10
+    assert len(np.unique(keys[5000:])) == 80
+    parts = list(figure_3_5.Changing(((0, 10), (5000, 80))).blocks(10_000, 3000))
+    assert (np.concatenate(parts) == keys).all()
+
+
+def test_storm_cannot_change_the_numbers_of_its_tasks_and_the_others_can() -> None:
+    assert [profile(name, FEW).rescale is None for name in ENGINES] == [name == STORM for name in ENGINES]
+
+
+def test_the_line_through_what_was_measured_is_near_all_points() -> None:
+    found = measured()
+    line = found.cost.message + found.cost.task * found.tasks
+    assert (np.abs(line / found.seconds - 1) < 0.35).all()
+    assert found.cost.message > 0
+    assert len(found.tasks) >= 5
+
+
+def test_shares_add_up_to_all_of_a_micro_batch() -> None:
+    for each in shares().values():
+        assert each.scheduling + each.communication + each.execution == pytest.approx(each.total, rel=0.01)
+        assert min(each.scheduling, each.communication, each.execution) >= 0
+    assert longest([Shares("x", 1, 100.0, 20.0, 0.0, 80.0)], 0.6) == 0.0
+
+
+def test_the_fastest_third_counts() -> None:
+    batches = [{"total": float(n), "execution": n / 2} for n in (9, 1, 8, 2, 7, 3, 6, 5, 4)]
+    assert fast(batches) == {"total": 2.0, "execution": 1.0}
+    assert fast(batches[:1]) == {"total": 9.0, "execution": 4.5}
+    assert scheduling.FILE.is_file()
+
+
+def test_the_work_of_a_run_does_not_depend_on_the_scheduler() -> None:
+    found = {name: case(0.0).run(name, Source(figure_3_7.Once(), 300.0), 5) for name in (ONE, GROUPS, AHEAD)}
+    assert found[ONE].ratios.tolist() == found[GROUPS].ratios.tolist() == found[AHEAD].ratios.tolist()
