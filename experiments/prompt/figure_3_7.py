@@ -23,7 +23,7 @@ from experiments.prompt.scheduling import (
     setting_of,
 )
 from experiments.prompt.scheduling import lines as setup_lines
-from experiments.prompt.setting import tweets
+from experiments.prompt.setting import Setting, tweets
 from skewless.core.arrays import Int64Array
 from skewless.elastic import Parallelism, Scaler
 from skewless.simulate import Followed, Source, steps
@@ -33,6 +33,7 @@ SHARES = (0.1, 0.25, 0.5, 0.65, 0.77)  # of the interval that scheduling takes: 
 SIZES = (1, 2, 5, 10, 20)  # of groups
 SWEPT = (PROMPT, "hash")
 STREAMS = ("keys that come once", "words")
+FINER = 5  # times cheaper tuples for keys that come once, so that blocks of short intervals have enough of them
 FACTOR = 4.0
 INTERVAL = 1.0
 BATCHES: dict[Scale, int] = {"small": 200, "full": 600}
@@ -63,12 +64,13 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         tell(f"{name}, intervals of {INTERVAL:g} s")
         matrix[name] = _rates(replace(base, technique=name, candidates=candidates), setting.start)
     gains = {name: matrix[name][AHEAD] / matrix[name][ONE] for name in ALL}
-    streams: dict[str, Keys] = dict(zip(STREAMS, (Once(), words), strict=True))
+    finer = replace(setting, slower=setting.slower / FINER)
+    streams: dict[str, tuple[Keys, Setting]] = dict(zip(STREAMS, ((Once(), finer), (words, setting)), strict=True))
     swept = {
         (stream, name, share): _swept(
-            replace(base, keys=keys, technique=name, interval=cost.seconds(tasks) / share), setting.start, tell
+            replace(base, keys=keys, setting=costs, technique=name, interval=cost.seconds(tasks) / share), tell
         )
-        for stream, keys in streams.items()
+        for stream, (keys, costs) in streams.items()
         for name in SWEPT
         for share in SHARES
     }
@@ -245,10 +247,10 @@ def _rates(case: Case, start: float) -> Rates:
     return found
 
 
-def _swept(case: Case, start: float, tell: Tell) -> dict[tuple[str, int], float]:
+def _swept(case: Case, tell: Tell) -> dict[tuple[str, int], float]:
     """The rates of one at a time, and of both kinds of groups of several sizes, all over as many micro-batches."""
     tell(f"{case.technique}, intervals of {case.interval:.2f} s")
-    found = {(ONE, 1): case.highest(ONE, start)}
+    found = {(ONE, 1): case.highest(ONE, case.setting.start * (1 - case.share))}
     for size in SIZES:
         grouped = replace(case, group=size)
         for name in (GROUPS, AHEAD):

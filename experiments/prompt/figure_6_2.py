@@ -64,9 +64,9 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled("rows of a micro-batch", "not said", f"{ROWS:,}"),
             Scaled("PartLy", "is part of the figure", "is not there yet"),
         ),
-        f"Execution is {execution['Spark']:.0%} of a micro-batch of Spark's own windows, {plain:.0%} of the same windows "
-        f"in Python by hash, {execution['Prompt']:.0%} with Prompt, {execution['Prompt+']:.0%} with Prompt+ and "
-        f"{execution['both']:.0%} with both.",
+        f"Execution is {execution['Spark']:.0%} of a micro-batch of Spark's own windows, {plain:.0%} of the same "
+        f"windows in Python by hash, {execution['Prompt']:.0%} with Prompt, {execution['Prompt+']:.0%} with Prompt+ "
+        f"and {execution['both']:.0%} with both.",
         checks,
         (
             Table(

@@ -204,6 +204,21 @@ def test_a_query_of_sparks_own_can_be_watched(spark: SparkSession, tmp_path: Pat
         _ = watching.policy
 
 
+def test_advice_is_made_from_the_progress_of_any_query(spark: SparkSession, tmp_path: Path) -> None:
+    parts = [table.slice(0, 500 * (number + 1)) for number, table in enumerate(tables(count=6))]
+    _, watching = run(stream_of(spark, tmp_path / "in", parts).select("k"), tmp_path / "own")
+    done = [each for each in watching.query.recentProgress if each.numInputRows]
+    assert [each.numInputRows for each in done] == [500, 1000, 1500, 2000, 2500, 3000]
+    found = watching.advice(latency="10 minutes")
+    slowest = max(each.durationMs["triggerExecution"] for each in done) / 1000
+    assert 0 < found.fixed <= slowest
+    assert found.exact
+    assert found.latency == 600
+    assert "fixed cost at" in str(found)
+    with pytest.raises(sk.SkewlessError, match="'soon' is not an interval"):
+        watching.advice("soon")
+
+
 def test_loads_are_known_of_every_ending_call(spark: SparkSession, tmp_path: Path) -> None:
     source = stream_of(spark, tmp_path / "in", tables(count=2))
     windows = sk.keyed(source, "k").window("ts", "20 seconds", "10 seconds", "0 seconds")

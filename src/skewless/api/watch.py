@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from datetime import datetime
+
 from pyspark.sql import SparkSession
+from pyspark.sql.streaming.listener import StreamingQueryProgress
 from pyspark.sql.streaming.query import StreamingQuery
 
 from skewless.control.announcing import AnnouncingLoop
@@ -10,7 +13,9 @@ from skewless.control.loop import Loop
 from skewless.control.placing import Placing
 from skewless.control.routing import Routing
 from skewless.core.errors import SkewlessError
+from skewless.core.interval import microseconds
 from skewless.core.policy import Policy
+from skewless.elastic import Advice, Timed, advise
 from skewless.place import Move, Placement
 from skewless.spark.listen import last_loop_of, listen, running, wait_until
 
@@ -140,6 +145,19 @@ class Watch:
         wait_until(lambda: self.batches >= batches or self._run.over, timeout)
         return self.batches >= batches
 
+    def advice(self, latency: str | None = None) -> Advice:
+        """How much of the micro-batches is fixed cost, and the trigger with which it would be at most a tenth.
+
+        It is worked out from the last micro-batches that Spark tells of, at least five of them with rows.
+
+        Parameters
+        ----------
+        latency
+            The longest time from a row's arrival to its result, such as "5 seconds"; without it, any time will do.
+        """
+        seconds = None if latency is None else microseconds(latency) / 1e6
+        return advise([_timed(progress) for progress in self.query.recentProgress], seconds)
+
     def explain(self) -> str:
         """In words, what runs and why, where hot keys go, and what Spark tells of the last micro-batch."""
         seen = self._run
@@ -184,3 +202,11 @@ class Watch:
                 "watch(query).wait(1) waits for one"
             )
         return SkewlessError(f"{what}: {loop.name} runs {loop.chosen.strategy}; it takes {remedy}")
+
+
+def _timed(progress: StreamingQueryProgress) -> Timed:
+    """When a micro-batch began, its rows, how long it took, and how long besides adding its rows."""
+    began = datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).timestamp()
+    spent = progress.durationMs
+    took = spent.get("triggerExecution", 0)
+    return Timed(began, progress.numInputRows, took / 1e3, (took - spent.get("addBatch", 0)) / 1e3)
