@@ -9,7 +9,7 @@ other time (planning, logs, launching, results) is scheduling. Where rows become
 as running time, so that communication is rather too small here; and on one machine no byte crosses a network.
 
 `make bench-batches` runs this and writes docs/results/micro-batches.json, from which figures prompt-1.4 and prompt-6.2
-and the scheduling costs of the simulator are taken.
+and the scheduling costs of the simulator are taken. `python -m benchmarks.micro_batches fixed` measures one part only.
 """
 
 from __future__ import annotations
@@ -58,16 +58,12 @@ def main() -> None:
         },
     )
     folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
+    wanted = sys.argv[1:] or list(MEASURED)
+    found = json.loads(TARGET.read_text()) if TARGET.exists() else {}
+    found |= {"spark": spark.version, "slots": SLOTS, "counted": COUNTED, "workers": WORKERS, "group": GROUP}
     try:
-        found = {
-            "spark": spark.version,
-            "slots": SLOTS,
-            "counted": COUNTED,
-            "fixed": _fixed_all(spark, folder),
-            "workers": WORKERS,
-            "group": GROUP,
-            "shares": [_shares(spark, folder, way, rows) for way in WAYS for rows in ROWS[way]],
-        }
+        for name in wanted:
+            found[name] = MEASURED[name](spark, folder)
     finally:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
@@ -75,13 +71,16 @@ def main() -> None:
     print(f"written to {TARGET}")
 
 
-def _fixed_all(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
-    """All numbers of tasks, after a round that warms up the JVM: it would look as if more tasks cost less."""
-    rounds = [
-        [_fixed(spark, folder / str(turn), tasks, python) for tasks in TASKS for python in (False, True)]
-        for turn in range(2)
-    ]
-    return rounds[-1]
+def fixed(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
+    """All numbers of tasks, after a round that warms up the JVM: else it would look as if more tasks cost less."""
+    for tasks in TASKS[1::2]:
+        _fixed(spark, folder / "warm", tasks, tasks == TASKS[-1])
+    return [_fixed(spark, folder, tasks, python) for python in (False, True) for tasks in TASKS]
+
+
+def shares(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
+    """All ways to compute windows, each at several numbers of rows."""
+    return [_shares(spark, folder, way, rows) for way in WAYS for rows in ROWS[way]]
 
 
 def _fixed(spark: SparkSession, folder: Path, tasks: int, python: bool) -> dict[str, Any]:
@@ -119,6 +118,9 @@ def _skewless(split: str) -> Callable[[DataFrame], DataFrame]:
 
 
 WAYS = {"spark": _spark, "hash": _skewless("hash"), "prompt": _skewless("prompt")}
+
+
+MEASURED = {"fixed": fixed, "shares": shares}
 
 
 def _same(tables: Iterable[Any]) -> Iterable[Any]:

@@ -147,10 +147,10 @@ def _draw(figure: Any, found: Runs) -> None:
     left, right = figure.subplots(1, 2)
     at = np.arange(11, 31)
     late = {name: each.delays[at - 1].tolist() for name, each in found.items()}
-    lines(left, at, late, x="micro-batch", y="intervals", title="from heartbeat to end")
+    lines(left, at.tolist(), late, x="micro-batch", y="intervals", title="from heartbeat to end")
     left.axhline(1.0, color="0.5", linewidth=0.8)
     tasks = {name: (each.map_tasks + each.reduce_tasks)[at - 1].tolist() for name, each in found.items()}
-    lines(right, at, tasks, x="micro-batch", y="", title="tasks")
+    lines(right, at.tolist(), tasks, x="micro-batch", y="", title="tasks")
     for axes in (left, right):
         axes.set_ylim(bottom=0)
         axes.set_xticks([11, 13, 15, 17, 19, 21, 25, 30])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,7 +59,7 @@ class Followed:
     @property
     def heartbeats(self) -> FloatArray:
         """When each micro-batch was complete."""
-        return self.interval * np.arange(1, len(self.tuples) + 1)
+        return np.arange(1, len(self.tuples) + 1) * np.float64(self.interval)
 
     @property
     def delays(self) -> FloatArray:
@@ -170,8 +170,9 @@ def follow(
             keys = len(np.unique(batch.keys))
             # What is queued before it is work of the same kind, which more tasks would have done sooner.
             more = 1 + queued / stages if stages > 0 else 1.0
-            parts = (None, None) if profile.continuous else (more * ran.map_time, more * ran.reduce_time)
-            seen = Observation(interval, work + queued, len(batch.keys), keys, *parts, ran=made)
+            seen = Observation(interval, work + queued, len(batch.keys), keys, ran=made)
+            if not profile.continuous:  # else stages go on at the same time, and are no parts of a sum
+                seen = replace(seen, map_time=more * ran.map_time, reduce_time=more * ran.reduce_time)
             then = scaler.observe(seen)
             if then != wanted and profile.rescale is not None:
                 wanted = then
