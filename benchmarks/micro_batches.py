@@ -8,8 +8,8 @@ micro-batch, the time in which at least one of its tasks is running is divided a
 other time (planning, logs, launching, results) is scheduling. Where rows become bytes for a shuffle, Spark counts that
 as running time, so that communication is rather too small here; and on one machine no byte crosses a network.
 
-`make bench-batches` runs this and writes docs/results/micro-batches.json, from which figures prompt-1.4 and prompt-6.2
-and the scheduling costs of the simulator are taken. `python -m benchmarks.micro_batches fixed` measures one part only.
+`make bench-batches` runs this and writes docs/results/micro-batches.json, from which the scheduling costs of simulated
+figures are taken. `python -m benchmarks.micro_batches fixed` measures one part only.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import sys
 import tempfile
 import time
 import urllib.request
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -34,10 +34,10 @@ import skewless as sk
 TARGET = Path("docs/results/micro-batches.json")
 SLOTS = 2
 TASKS = (1, 2, 4, 8, 16, 32)  # of each of the two stages
-WARM, COUNTED = 3, 6  # micro-batches that are dropped and counted
+WARM, COUNTED = 5, 9  # micro-batches that are dropped and counted
 WORKERS = 8
 GROUP = 10
-ROWS = {"hash": (10_000, 100_000), "prompt": (10_000, 100_000), "spark": (1_000, 10_000, 100_000, 1_000_000)}
+ROWS = {"spark": (1_000, 10_000, 100_000, 1_000_000), "hash": (10_000, 100_000), "prompt": (10_000, 100_000)}
 SKEWED = "bigint(pow((pmod(xxhash64(value), 1000003) + 1) / 1000004D, -1))"  # the hottest key has half of the rows
 PARTS = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
 
@@ -63,24 +63,26 @@ def main() -> None:
     found |= {"spark": spark.version, "slots": SLOTS, "counted": COUNTED, "workers": WORKERS, "group": GROUP}
     try:
         for name in wanted:
-            found[name] = MEASURED[name](spark, folder)
+            found[name] = []
+            for each in MEASURED[name](spark, folder):  # written one by one: what is done stays if it is stopped
+                found[name].append(each)
+                TARGET.write_text(json.dumps(found, indent=1) + "\n")
     finally:
         spark.stop()
         shutil.rmtree(folder, ignore_errors=True)
-    TARGET.write_text(json.dumps(found, indent=1) + "\n")
     print(f"written to {TARGET}")
 
 
-def fixed(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
+def fixed(spark: SparkSession, folder: Path) -> Iterator[dict[str, Any]]:
     """All numbers of tasks, after a round that warms up the JVM: else it would look as if more tasks cost less."""
     for tasks in TASKS[1::2]:
         _fixed(spark, folder / "warm", tasks, tasks == TASKS[-1])
-    return [_fixed(spark, folder, tasks, python) for python in (False, True) for tasks in TASKS]
+    return (_fixed(spark, folder, tasks, python) for python in (False, True) for tasks in TASKS)
 
 
-def shares(spark: SparkSession, folder: Path) -> list[dict[str, Any]]:
+def shares(spark: SparkSession, folder: Path) -> Iterator[dict[str, Any]]:
     """All ways to compute windows, each at several numbers of rows."""
-    return [_shares(spark, folder, way, rows) for way in ROWS for rows in ROWS[way]]
+    return (_shares(spark, folder, way, rows) for way in ROWS for rows in ROWS[way])
 
 
 def _fixed(spark: SparkSession, folder: Path, tasks: int, python: bool) -> dict[str, Any]:
@@ -194,7 +196,7 @@ def _ms(text: str) -> float:
 
 
 def _get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=30) as answer:
+    with urllib.request.urlopen(url, timeout=120) as answer:
         return json.load(answer)
 
 

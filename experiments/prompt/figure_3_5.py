@@ -22,8 +22,8 @@ from skewless.simulate.arrivals import Rate
 INTERVAL = 1.0
 LEVELS = (1, 2, 4, 8, 4, 2, 1)
 LASTS: dict[Scale, int] = {"small": 16, "full": 30}  # micro-batches of a level
-KEYS = 400  # at level 1
-START, MOST = Parallelism(8, 8), Parallelism(128, 128)
+KEYS = 1500  # at level 1
+LEAST, START, MOST = Parallelism(2, 1), Parallelism(16, 1), Parallelism(256, 64)  # merging costs little
 RUNS = {"rate": "the rate", "keys": "the number of keys", "both": "both"}
 STRIDES = ("straight", "one")
 D = 1
@@ -95,7 +95,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     return Outcome(
         (
             *setup_lines(scale, setting),
-            Scaled("tasks", "a pool of executors of 4 cores", "8 + 8 at first, at most 128 + 128"),
+            Scaled(
+                "tasks",
+                "a pool of executors of 4 cores",
+                f"{START.map} + {START.reduce} at first, at most {MOST.map} + {MOST.reduce}",
+            ),
             Scaled(
                 "load",
                 "rises, later falls; by how much is not said",
@@ -125,7 +129,7 @@ def followed(case: Case, what: str, rate: float, lasts: int, stride: str) -> Fol
         (begin, KEYS * (level if what in ("keys", "both") else 1)) for begin, level in zip(tuples, LEVELS, strict=True)
     )
     changing: Rate = steps(*zip(times, rates, strict=True))
-    scaler = Scaler(Parallelism(2, 2), MOST, case.tasks, stride=stride, d=D)
+    scaler = Scaler(LEAST, MOST, case.tasks, stride=stride, d=D)
     return case.run(AHEAD, Source(Changing(numbers), changing), lasts * len(LEVELS), scaler)
 
 

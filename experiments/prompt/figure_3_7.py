@@ -23,17 +23,15 @@ from experiments.prompt.scheduling import (
     setting_of,
 )
 from experiments.prompt.scheduling import lines as setup_lines
-from experiments.prompt.setting import Setting, tweets
+from experiments.prompt.setting import tweets
 from skewless.core.arrays import Int64Array
 from skewless.elastic import Parallelism, Scaler
 from skewless.simulate import Followed, Source, steps
 from skewless.simulate.arrivals import Keys, Rate
 
 SHARES = (0.1, 0.25, 0.5, 0.65, 0.77)  # of the interval that scheduling takes: so intervals are
-SIZES = (1, 2, 5, 10, 20)  # of groups
-SWEPT = (PROMPT, "hash")
+SIZES = (2, 5, 10, 20)  # of groups
 STREAMS = ("keys that come once", "words")
-FINER = 5  # times cheaper tuples for keys that come once, so that blocks of short intervals have enough of them
 FACTOR = 4.0
 INTERVAL = 1.0
 BATCHES: dict[Scale, int] = {"small": 200, "full": 600}
@@ -64,26 +62,22 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         tell(f"{name}, intervals of {INTERVAL:g} s")
         matrix[name] = _rates(replace(base, technique=name, candidates=candidates), setting.start)
     gains = {name: matrix[name][AHEAD] / matrix[name][ONE] for name in ALL}
-    finer = replace(setting, slower=setting.slower / FINER)
-    streams: dict[str, tuple[Keys, Setting]] = dict(zip(STREAMS, ((Once(), finer), (words, setting)), strict=True))
+    streams: dict[str, Keys] = dict(zip(STREAMS, (Once(), words), strict=True))
     swept = {
-        (stream, name, share): _swept(
-            replace(base, keys=keys, setting=costs, technique=name, interval=cost.seconds(tasks) / share), tell
-        )
-        for stream, (keys, costs) in streams.items()
-        for name in SWEPT
+        (stream, share): _swept(replace(base, keys=keys, interval=cost.seconds(tasks) / share), tell)
+        for stream, keys in streams.items()
         for share in SHARES
     }
     errors = {
         scheduler: [
             abs(found[scheduler, size] / found[ONE, 1] / expected(share, size) - 1)
-            for (stream, technique, share), found in swept.items()
+            for (stream, share), found in swept.items()
             for size in SIZES
-            if (stream, technique) == (STREAMS[0], PROMPT) and (scheduler == GROUPS or size == GROUP)
+            if stream == STREAMS[0] and (scheduler == GROUPS or size == GROUP)
         ]
         for scheduler in (GROUPS, AHEAD)
     }
-    at_ten = {stream: [_gain(swept[stream, PROMPT, share]) for share in SHARES] for stream in STREAMS}
+    at_ten = {stream: [_gain(swept[stream, share]) for share in SHARES] for stream in STREAMS}
     fourfold = {
         stream: cost.seconds(tasks) / float(np.interp(FACTOR, gained, SHARES)) for stream, gained in at_ten.items()
     }
@@ -187,7 +181,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             ),
             *(
                 Table(
-                    f"3.7a: gain over one at a time, {name}, {stream}",
+                    f"3.7a: gain over one at a time, Prompt, {stream}",
                     (
                         "interval, s",
                         "scheduling o",
@@ -199,7 +193,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                             cost.seconds(tasks) / share,
                             share,
                             *(
-                                swept[stream, name, share][each, size] / swept[stream, name, share][ONE, 1]
+                                swept[stream, share][each, size] / swept[stream, share][ONE, 1]
                                 for each in (GROUPS, AHEAD)
                                 for size in SIZES
                             ),
@@ -209,7 +203,6 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                     ),
                 )
                 for stream in STREAMS
-                for name in SWEPT
             ),
             Table(
                 "3.7b: share of micro-batches that are late",

@@ -70,6 +70,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 f"Prompt over the median of its rivals on {name}, over the same on Spark",
                 partitioned[name] / partitioned[SPARK],
                 low=1.0,
+                why="By the costs that were measured on Spark, merging is cheap beside reading a tuple. Where "
+                "micro-batches "
+                "overlap, only the map stage counts, and rivals that lose in the reduce stage lose nothing. With the "
+                "costs "
+                "of figures before, of which merging was five times a tuple, it held.",
             )
             for name in (FLINK, STORM)
         ),
@@ -162,11 +167,14 @@ def left_with_failures(case: Case, rate: float) -> float:
 
 
 def risen(case: Case, rate: float) -> Followed:
-    """A rate that doubles, with numbers of tasks that may follow."""
+    """A rate that doubles, scheduled by Prompt+, with numbers of tasks that may follow.
+
+    One at a time on Spark, more tasks take more time of the scheduler than they save.
+    """
     most = Parallelism(4 * case.tasks.map, 4 * case.tasks.reduce)
     scaler = Scaler(Parallelism(4, 4), most, case.tasks, d=1)
     source = Source(case.keys, steps((0, rate), (RISES * case.interval, 2 * rate)))
-    return case.run(ONE, source, BATCHES, scaler)
+    return case.run(AHEAD, source, BATCHES, scaler)
 
 
 def _draw(figure: Any, scheduled: Rates, partitioned: Rates, rising: Mapping[str, Followed]) -> None:
