@@ -89,7 +89,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         f"{gains(mild, PAPERS)[0]:.2f} to {gains(mild, PAPERS)[1]:.1f}."
     )
     why_d = (
-        f"The largest gain is over {slowest}, whose reducers are the bottleneck with these costs of merging; over the "
+        f"The largest gain is over {slowest}, and depends on the costs of merging as the table shows; over the "
         f"others of the paper it is at most {rest:.2f}. {why_hash}"
     )
     checks = (
@@ -100,8 +100,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             max(skewed[name] / uniform[name] for name in (*PAPERS, "dalton")),
             high=1.0,
             essential=False,
-            why="A Zipf stream has fewer keys in a window, so that those who split all keys merge fewer partial "
-            "results. Here they are bound by their reducers in uniform phases: if partial results cost nothing, the "
+            why="A Zipf stream has fewer keys in a window, so that those who split all keys emit and merge fewer "
+            "partial results. If these cost nothing, the "
             f"most is {max(free[0][name] / free[1][name] for name in (*PAPERS, 'dalton')):.2f}.",
         ),
         *gain_checks(
