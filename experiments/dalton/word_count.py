@@ -39,6 +39,8 @@ class Setup:
         A multiple of the costs of partial results and keys.
     reducing
         A multiple of what merging a partial result costs a reducer, apart from what emitting it costs a combiner.
+    routing
+        A multiple of what routing a tuple costs a partitioner.
     planning
         A multiple of what it costs to plan a whole micro-batch, as Prompt does.
     """
@@ -49,6 +51,7 @@ class Setup:
     batches: bool = False
     merging: float = 1.0
     reducing: float = 1.0
+    routing: float = 1.0
     planning: float = 1.0
 
     @property
@@ -64,7 +67,12 @@ class Setup:
             self.threads if rival.whole else self.threads - reducers,
             reducers,
             self.windows,
-            replace(costs, plan=self.planning * costs.plan, partial=self.reducing * costs.partial),
+            replace(
+                costs,
+                route=self.routing * costs.route,
+                plan=self.planning * costs.plan,
+                partial=self.reducing * costs.partial,
+            ),
             forward=rival.forwards,
             engine=MicroBatches(1.0) if self.batches else None,
         )
