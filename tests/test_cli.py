@@ -136,3 +136,12 @@ def test_the_command_works_in_a_pipe() -> None:
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     assert done.stderr == ""
     assert done.stdout.splitlines()[-1].startswith("Choose shuffle: ")
+
+
+def test_learning_without_its_extra_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None if name == "jax" else name)
+    for name in [name for name in sys.modules if name.startswith("skewless.learn")]:
+        monkeypatch.delitem(sys.modules, name)
+    result = run("learn", "--updates", 1)
+    assert result.exit_code == 2
+    assert "learning needs jax; install the extra: pip install 'skewless[learn]'" in result.output

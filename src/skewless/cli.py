@@ -1,4 +1,4 @@
-"""The command line: `skewless compare`, `skewless run`, `skewless demo`."""
+"""The command line: `skewless compare`, `skewless learn`, `skewless run`, `skewless demo`."""
 
 from __future__ import annotations
 
@@ -75,6 +75,34 @@ def compare(
 
 
 @app.command()
+def learn(
+    data: Annotated[
+        str | None,
+        typer.Option(help="A .parquet, .csv or .jsonl file, or zipf:1.5; without it, invented streams of any skew."),
+    ] = None,
+    key: Annotated[list[str] | None, typer.Option(help="Key column; repeat it for a composite key.")] = None,
+    workers: Annotated[int, typer.Option(help="Blocks of a micro-batch.")] = 24,
+    batch: Annotated[int | None, typer.Option(help="Rows of a micro-batch; a tenth of the data by default.")] = None,
+    updates: Annotated[int, typer.Option(help="How long to train: updates of the network.")] = 320,
+    minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes.")] = None,
+    seed: Annotated[int, typer.Option(help="Seed of the training.")] = 1,
+    out: Annotated[Path, typer.Option(help='Where to put the policy: split.PartLy(weights="...").')] = Path("mine.npz"),
+    checkpoint: Annotated[Path | None, typer.Option(help="Save to this file every minute, and go on from it.")] = None,
+) -> None:
+    """Train PartLy's policy and say how it compares with other splitters on rows it has not seen."""
+    with _errors_in_one_line():
+        from skewless.learn.command import Task, train
+
+        task = Task(data, tuple(key or ()), workers, batch, updates, minutes, seed, out, checkpoint)
+        console = Console() if sys.stdout.isatty() else Console(width=100)
+        with _training(updates) as show:
+            trained = train(task, show)
+        for table in trained.tables:
+            console.print(table)
+    typer.echo(f"{trained.updates} updates; the policy is in {out}: sk.split.PartLy(weights={str(out)!r})")
+
+
+@app.command()
 def run(file: Annotated[Path, typer.Argument(help="A job in TOML: source, key, window, aggregates, sink.")]) -> None:
     """Run the job in a file until it ends, or until Ctrl-C."""
     from skewless.job import read
@@ -139,6 +167,16 @@ def _failures_in_one_line() -> Iterator[None]:
     except JobFailed as error:
         typer.echo(f"skewless: {error}", err=True)
         raise typer.Exit(1) from error
+
+
+@contextmanager
+def _training(updates: int) -> Iterator[Callable[[int, str], None]]:
+    """A bar with the update and what was learned by then."""
+    columns = (TextColumn("training"), BarColumn(), TextColumn("{task.description}"), TimeRemainingColumn())
+    quiet = not sys.stderr.isatty()
+    with Progress(*columns, console=Console(stderr=True), transient=True, disable=quiet) as bar:
+        task = bar.add_task("compiling", total=updates)
+        yield lambda update, told: bar.update(task, completed=update, description=told)
 
 
 def _progress() -> Progress:

@@ -163,7 +163,7 @@ def test_a_stream_gives_sparks_own_rows(
     df = stream_of(spark, folder / "in", tables)
     theirs = own(df, *size)
     wanted = results(theirs, folder / "theirs")
-    for split in ("local", "dalton", "bounded", "prompt"):
+    for split in ("local", "dalton", "bounded", "prompt", "partly"):
         mine = windowed(df, split, *size).agg(**exact_aggregates())
         assert shape(mine) == shape(theirs)
         assert_same(results(mine, folder / split), wanted)

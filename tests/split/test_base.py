@@ -17,7 +17,9 @@ from skewless.core.policy import Policy
 from skewless.split.base import MOST_WORKERS, as_keys, check_share
 
 EVERY = pytest.mark.parametrize("name", split.NAMES)
-BALANCING = pytest.mark.parametrize("name", ["shuffle", "d-choices", "w-choices", "dagreedy", "dalton", "prompt"])
+BALANCING = pytest.mark.parametrize(
+    "name", ["shuffle", "d-choices", "w-choices", "dagreedy", "dalton", "prompt", "partly"]
+)
 STREAMS = st.lists(st.integers(-3, 30).map(lambda k: k if k > 12 else k // 5), max_size=150)
 SKEWED = np.random.default_rng(5).zipf(1.4, 20_000)
 
@@ -262,7 +264,7 @@ def test_tuples_may_be_routed_after_a_plan(name: str, cuts: list[int], slide: in
 def test_only_those_that_tell_keys_apart_have_hot_keys(name: str) -> None:
     splitter = make(name, 5, slide=100)
     splitter.route(SKEWED[:1_000])
-    if name in ("d-choices", "w-choices", "dagreedy", "dalton", "prompt", "bounded"):
+    if name in ("d-choices", "w-choices", "dagreedy", "dalton", "prompt", "partly", "bounded"):
         assert splitter.hot_keys > 0
     else:
         assert splitter.hot_keys == 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import jax.numpy as jnp
@@ -15,6 +15,7 @@ from skewless.core.home import homes
 from skewless.learn.environment import Batch, Environment
 from skewless.split.ways import pieces
 
+MOST_SKEW = 2.2
 _FIELDS = len(Batch._fields)
 
 
@@ -33,20 +34,36 @@ def batches_of(env: Environment, seen: Sequence[Counts], blocks: int | None = No
     return _stack([_arrays(env, each, env.blocks if blocks is None else blocks) for each in seen])
 
 
-def invented(env: Environment, rng: np.random.Generator, number: int, most_skew: float = 2.0) -> Batch:
-    """Micro-batches of Zipf's law with exponents from 0 to `most_skew`, of any number of keys, blocks and tuples.
+def invented(env: Environment, rng: np.random.Generator, number: int) -> Batch:
+    """Micro-batches of Zipf's law with exponents from 0 to 2.2, of any number of keys, blocks and tuples.
 
-    In half of them there are more keys than the environment has room for, so that the tail is in the blocks already. In
-    half of them the number of blocks is that of the environment, in the others it is smaller.
+    Four in ten have an exponent above 1.4, where the first key is larger than any block. In half of them there are more
+    keys than the environment has room for, so that the tail is in the blocks already. In half of them the number of
+    blocks is that of the environment, in the others it is smaller.
     """
-    return _stack([_invent(env, rng, most_skew) for _ in range(number)])
+    return _stack([_invent(env, rng) for _ in range(number)])
 
 
-def _invent(env: Environment, rng: np.random.Generator, most_skew: float) -> tuple[Any, ...]:
+def resampled(seen: Sequence[Counts], blocks: int) -> Callable[[Environment, np.random.Generator, int], Batch]:
+    """A source of micro-batches like those seen: one of them at random, and its tuples drawn anew."""
+    whole = [each.whole for each in seen]
+
+    def draw(env: Environment, rng: np.random.Generator, number: int) -> Batch:
+        drawn = []
+        for each in rng.integers(0, len(seen), number):
+            counts = rng.multinomial(whole[each].sum(), whole[each] / whole[each].sum())
+            kept = np.flatnonzero(counts)
+            drawn.append(Counts(seen[each].keys[kept], counts[kept], int(counts.sum())))
+        return batches_of(env, drawn, blocks)
+
+    return draw
+
+
+def _invent(env: Environment, rng: np.random.Generator) -> tuple[Any, ...]:
     blocks = env.blocks if rng.random() < 0.5 else int(rng.integers(min(4, env.blocks), env.blocks + 1))
     room = max(2, env.keys - 2 * blocks)  # a cut key has at most about as many pieces as there are blocks
     keys = int(rng.integers(max(2, room // 8), room + 1) if rng.random() < 0.5 else rng.integers(room, 8 * room))
-    skew = rng.uniform(0.0, most_skew)
+    skew = rng.uniform(1.4, MOST_SKEW) if rng.random() < 0.4 else rng.uniform(0.0, 1.4)
     ideal = 1 / np.arange(1, keys + 1) ** skew
     tuples = int(10 ** rng.uniform(np.log10(200 * blocks), np.log10(20_000 * blocks)))
     counts = rng.multinomial(tuples, ideal / ideal.sum())

@@ -193,10 +193,15 @@ class Environment:
         return beyond | (batch.sizes[jnp.minimum(state.at, self.keys - 1)] <= 0)
 
     def mask(self, batch: Batch, state: State, stage: int | Array) -> Array:
-        """The actions that are allowed: open in this stage, with enough blocks, and no fragment below a tuple."""
+        """The actions that are allowed: open in this stage, with enough blocks, and no fragment below a tuple.
+
+        The pieces of a key that was cut fit a block, so that they are not divided again.
+        """
         enough = jnp.arange(self.blocks)[:, None] + _parts <= batch.blocks
         smallest = jnp.where(_shares > 0, _shares, 1).min(axis=1)
-        divisible = (batch.sizes[state.at] * smallest >= batch.grain) | (_parts == 1)
+        following = jnp.minimum(state.at + 1, self.keys - 1)
+        piece = ~batch.fresh[state.at] | ((batch.sizes[following] > 0) & ~batch.fresh[following])
+        divisible = ((batch.sizes[state.at] * smallest >= batch.grain) & ~piece) | (_parts == 1)
         opened = jnp.arange(WAYS) < _open[stage]
         return (enough & divisible & opened).reshape(-1)
 

@@ -21,6 +21,7 @@ from skewless.split.first_fit import first_fit
 from skewless.split.five_choices import FiveChoices
 from skewless.split.hash import Hash
 from skewless.split.least_fragmentation import least_fragmentation
+from skewless.split.partly import PartLy
 from skewless.split.prompt import Prompt
 from skewless.split.q_table import QTableReducer
 from skewless.split.receiver import Receiver
@@ -44,6 +45,7 @@ __all__ = [
     "Dalton",
     "FiveChoices",
     "Hash",
+    "PartLy",
     "Prompt",
     "QTableReducer",
     "Receiver",
@@ -63,7 +65,21 @@ __all__ = [
 
 _CLASSES: dict[str, type[Splitter]] = {
     each.name: each
-    for each in (Hash, Shuffle, TwoChoices, FiveChoices, DChoices, WChoices, CAM, CM, DAGreedy, Dalton, Prompt, Bounded)
+    for each in (
+        Hash,
+        Shuffle,
+        TwoChoices,
+        FiveChoices,
+        DChoices,
+        WChoices,
+        CAM,
+        CM,
+        DAGreedy,
+        Dalton,
+        Prompt,
+        PartLy,
+        Bounded,
+    )
 }
 NAMES = tuple(_CLASSES)
 _WINDOW = ("slide", "slides")  # accepted by all, though some remember no window
@@ -80,7 +96,7 @@ def make(name: str, workers: int, **options: Any) -> Splitter:
     Traceback (most recent call last):
         ...
     skewless.core.errors.SkewlessError: no splitter 'dolton'; there are hash, shuffle, two-choices,
-    five-choices, d-choices, w-choices, cam, cm, dagreedy, dalton, prompt, bounded
+    five-choices, d-choices, w-choices, cam, cm, dagreedy, dalton, prompt, partly, bounded
     """
     if name not in _CLASSES:
         raise SkewlessError(f"no splitter {name!r}; there are {', '.join(NAMES)}")

@@ -5,21 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
-import numpy as np
-
 from skewless.core.arrays import Int32Array, Int64Array
-from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
-from skewless.core.policy import Policy
-from skewless.sketch import ExactCounts, FrequencyBuffer
-from skewless.split.base import Splitter, as_keys
+from skewless.sketch import FrequencyBuffer
+from skewless.split.block_splitter import BlockSplitter
 from skewless.split.blocks import BlockPlan, partition
 from skewless.split.receiver import Receiver
 
 BUFFERS = ("sort", "tree")
 
 
-class Prompt(Splitter):
+class Prompt(BlockSplitter):
     """Counts a micro-batch as it arrives and divides it into blocks equal in tuples and in keys.
 
     `partition` is the paper's form: it has the whole batch, and gives each of its tuples a block. `route` has to answer
@@ -51,35 +47,13 @@ class Prompt(Splitter):
 
     name: ClassVar[str] = "prompt"
     in_task = True
-    plans_batches = True
 
     def __init__(self, workers: int = 1, *, slide: int = 100_000, buffer: str = "sort") -> None:
-        super().__init__(workers)
-        if slide < 1:
-            raise SkewlessError(f"slide is {slide} tuples; give at least 1")
+        super().__init__(workers, slide=slide)
         if buffer not in BUFFERS:
             raise SkewlessError(f"buffer is {buffer!r}; choose one of {', '.join(BUFFERS)}")
-        self.slide, self.buffer = slide, buffer
-        self._batch: FrequencyBuffer | ExactCounts = FrequencyBuffer(slide) if buffer == "tree" else ExactCounts()
-        self._routed = 0
-        self._current = Policy.of(workers)
-
-    @property
-    def hot_keys(self) -> int:
-        """The number of keys that the current plan splits."""
-        return len(self._current.split)
-
-    def plan(self, seen: Counts) -> Policy:
-        """The block plan of a micro-batch with counts `seen`; every key in them has its blocks, whatever its count."""
-        order = np.argsort(-seen.counts, kind="stable")
-        tail = seen.tail_loads(self.workers)
-        return self._policy_of(partition(seen.keys[order], seen.whole[order], self.workers, tail))
-
-    def partition(self, keys: Int64Array) -> Int32Array:
-        """A block for each tuple of one whole batch (Algorithm 2)."""
-        keys = as_keys(keys)
-        seen = Counts.of(keys)
-        return partition(seen.keys, seen.whole, self.workers).route(keys)
+        self.buffer = buffer
+        self._tree = FrequencyBuffer(slide) if buffer == "tree" else None
 
     def receiver(self) -> Receiver:
         """What partitions the rows of one task, where each task of a micro-batch sees only its own rows."""
@@ -92,31 +66,17 @@ class Prompt(Splitter):
             receiver.take(part)
         yield from receiver.finish()
 
-    def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
-        start = 0
-        while start < len(keys):
-            arrived = self._routed % self.slide  # tuples of the current batch
-            if arrived == 0 and self._routed > 0:
-                self._end_batch()
-            end = min(len(keys), start + self.slide - arrived)
-            part = keys[start:end]
-            out[start:end] = self._current.route(part, self._routed)
-            self._batch.add(part)
-            self._routed += end - start
-            start = end
+    def _divide(self, keys: Int64Array, counts: Int64Array, tail: Int64Array | None) -> BlockPlan:
+        return partition(keys, counts, self.workers, tail)
 
-    def _end_batch(self) -> None:
-        if isinstance(self._batch, FrequencyBuffer):
-            batch = self._batch.finish()
-            ordered, counts = batch.keys, batch.counts
+    def _count(self, keys: Int64Array) -> None:
+        if self._tree is None:
+            super()._count(keys)
         else:
-            ordered, counts = self._batch.heavy(0.0)
-            self._batch.reset()
-        self._current = self._policy_of(partition(ordered, counts, self.workers))
+            self._tree.add(keys)
 
-    def _policy_of(self, plan: BlockPlan) -> Policy:
-        self.version += 1
-        return Policy.from_assignments(self.workers, plan.keys[plan.which], plan.block, plan.size, version=self.version)
-
-    def _begin_batch(self, seen: Counts) -> None:
-        """A block plan needs nothing from the batch before."""
+    def _counted(self) -> tuple[Int64Array, Int64Array]:
+        if self._tree is None:
+            return super()._counted()
+        batch = self._tree.finish()
+        return batch.keys, batch.counts

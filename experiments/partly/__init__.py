@@ -1,0 +1,1 @@
+"""PartLy's figures: partitioning quality, what training and planning cost, and throughput."""

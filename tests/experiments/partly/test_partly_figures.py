@@ -1,0 +1,58 @@
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+from experiments.partly import figure_4_7, figure_4_8, figure_4_9
+from experiments.partly.curves import EPISODES, FILE, SCHEMES, SEEDS, UPDATES
+from experiments.partly.setting import BLOCKS, streams
+from experiments.prompt.setting import Setting
+from skewless.simulate.balance import balances
+
+
+def points(*costs: float) -> list[dict[str, float]]:
+    return [{"episodes": 10 * (i + 1), "cost": cost} for i, cost in enumerate(costs)]
+
+
+def test_the_curves_that_are_recorded_are_those_of_the_figure() -> None:
+    curves = json.loads(FILE.read_text())
+    assert list(curves) == list(SCHEMES)
+    for seeds in curves.values():
+        assert sorted(seeds) == [str(seed) for seed in SEEDS]
+        for curve in seeds.values():
+            assert curve[-1]["episodes"] == EPISODES * UPDATES
+
+
+def test_training_is_over_when_the_cost_stays_below_the_goal() -> None:
+    assert figure_4_8.episodes_to(points(5, 1, 3, 1, 1, 1), goal=1.5) == 40
+    assert figure_4_8.episodes_to(points(5, 4, 3), goal=1.5) == 30
+
+
+def test_the_goal_follows_the_median_of_the_ends() -> None:
+    curves = {"a": {"1": points(9, 1.0), "2": points(9, 2.0)}, "b": {"1": points(9, 4.0)}}
+    assert figure_4_8.good_enough(curves) == pytest.approx(2.5)
+
+
+def test_streams_have_hundreds_to_thousands_of_keys() -> None:
+    for name, batches in streams("small").items():
+        keys = [len(np.unique(batch)) for batch in batches]
+        assert 200 <= min(keys) <= max(keys) <= 20_000, name
+
+
+def test_what_is_beyond_prompt_is_the_worst_micro_batch() -> None:
+    rng = np.random.default_rng(1)
+    found = balances([rng.zipf(1.5, 5_000) % 300 for _ in range(2)], 6)
+    worst = max(found["partly"].bsi - 1.1 * found["prompt"].bsi)
+    assert figure_4_7._beyond(found) == pytest.approx(100 * worst)
+
+
+def test_partly_divides_micro_batches_of_the_throughput_as_its_splitter_does() -> None:
+    keys = np.random.default_rng(2).zipf(1.4, 20_000) % 500
+    divided = figure_4_9.technique("partly", Setting("small", blocks=BLOCKS, reducers=BLOCKS), 2)(
+        keys, keys * 1.0, 0.0, 1.0
+    )
+    assert divided.sizes.sum() == len(keys)
+    assert divided.planning == pytest.approx(figure_4_9.PLANNING * len(np.unique(keys)))
+    assert divided.sizes.max() < 1.1 * divided.sizes.mean()
