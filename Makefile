@@ -91,6 +91,7 @@ bench-chop: java $(ready) | compiling  ## measure functions of whole windows and
 
 bench-elastic: java $(ready) | compiling  ## measure workers that follow the load (about 12 minutes)
 	.venv/bin/python -m benchmarks.elastic
+
 bench-batches: java $(ready) | compiling  ## measure what micro-batches of Spark cost whatever their rows
 	.venv/bin/python -m benchmarks.micro_batches
 
