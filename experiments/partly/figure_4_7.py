@@ -72,7 +72,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         ),
         f"PartLy's BSI is at most {worst:.2%} of a block; its BCI is {min(crowd.values()):.2f} to "
         f"{max(crowd.values()):.2f} of hash's. It splits {splits:.2f} times as many keys as Prompt and has "
-        f"{fragments:.2f} times as many fragments beyond one a key. Prompt's blocks are more even in every stream.",
+        f"{fragments:.2f} times as many fragments beyond one a key.",
         checks,
         tuple(_table(name, each) for name, each in found.items()),
         lambda figure: _draw(figure, found),
