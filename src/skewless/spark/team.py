@@ -88,7 +88,7 @@ def team_of(
 def with_team_worker(rows: DataFrame, team: Team, stream: str) -> DataFrame:
     """Rows of a stream that have their `KEY`, with the worker that their task's partitioner gives them."""
 
-    def route(keys: Iterator[pa.Array]) -> Iterator[pa.Array]:
+    def route_together(keys: Iterator[pa.Array]) -> Iterator[pa.Array]:
         settle()
         member: Member | None = None
         last: Int32Array | None = None
@@ -101,7 +101,7 @@ def with_team_worker(rows: DataFrame, team: Team, stream: str) -> DataFrame:
             yield _answer(last, member.told())
 
     kind = f"struct<{WORKER}: int, {TOLD}: string>"
-    function = F.arrow_udf(route, kind)  # type: ignore[attr-defined]  # it is there, but not in pyspark's types
+    function = F.arrow_udf(route_together, kind)  # type: ignore[attr-defined]  # it is there, but not in pyspark's types
     routed = rows.withColumn(_ROUTED, function.asNondeterministic()(KEY))
     return with_told_observed(routed.select(*rows.columns, f"{_ROUTED}.*"), stream)
 

@@ -34,6 +34,7 @@ class Prompt(BlockSplitter):
 
     Examples
     --------
+    >>> import numpy as np
     >>> keys = np.random.default_rng(1).zipf(1.5, 10_000)
     >>> blocks = Prompt(8).partition(keys)
     >>> np.bincount(blocks)
