@@ -26,7 +26,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import skewless as sk
 from skewless.core.hashing import xxhash64
 from skewless.spark.listen import _streams
-from support.streams import DAEMON, QUICK
+from support.streams import DAEMON, INTERPRETED, PATIENT, QUICK
 
 PAGES = ["hot", "hot0", "hot1", "p1", "p2", "p3"]
 WINDOWS = ("dalton", "local", "batch", "tuned", "pane")
@@ -135,9 +135,7 @@ def in_order(events: DataFrame, folder: Path) -> StreamingQuery:
 
 def main(folder: Path, seed: int) -> None:
     settings = {"spark.sql.session.timeZone": "UTC", "spark.driver.bindAddress": "127.0.0.1"}
-    # A machine that is busy elsewhere starts Python slowly, and that is not what is tested.
-    settings["spark.python.authenticate.socketTimeout"] = "120s"
-    settings |= {"spark.driver.extraJavaOptions": QUICK, "spark.python.daemon.module": DAEMON}
+    settings |= {"spark.driver.extraJavaOptions": QUICK, "spark.python.daemon.module": DAEMON, **INTERPRETED, **PATIENT}
     spark = sk.session(2, memory="1g", **settings, **{"spark.sql.shuffle.partitions": "3"})
     schema = "ts timestamp, page string, price decimal(12,2), n long"
     events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))

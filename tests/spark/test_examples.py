@@ -6,6 +6,7 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from datetime import datetime, timedelta
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -334,14 +335,24 @@ PRINTED = [
 ]
 
 
-@pytest.mark.parametrize(("name", "words"), PRINTED)
+@pytest.mark.parametrize("batches", [2, pytest.param(None, marks=pytest.mark.long)], ids=["two batches", "all"])
+@pytest.mark.parametrize(("name", "words"), PRINTED, ids=[name for name, _words in PRINTED])
 def test_the_script_prints_its_result(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], name: str, words: str
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    name: str,
+    words: str,
+    batches: int | None,
 ) -> None:
     # In the session there is: another one for each script takes far longer than all else here.
     monkeypatch.setattr(sk, "session", lambda *_cores, **_settings: spark)
     monkeypatch.setattr(SparkSession, "stop", lambda _spark: None)
-    load(name).main()
+    example = load(name)
+    if batches is not None:
+        (made,) = (each for each in vars(example) if each.startswith("make_"))
+        monkeypatch.setattr(example, made, partial(getattr(example, made), batches=batches))
+    example.main()
     assert words in capsys.readouterr().out
 
 

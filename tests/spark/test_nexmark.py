@@ -51,6 +51,7 @@ def plainly(value: Any) -> Any:
     return float(f"{value:.9g}") if isinstance(value, float) else value
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("number", sorted(plain.QUERIES))
 def test_a_batch_by_spark_has_the_rows_of_duckdb(spark: SparkSession, tmp_path: Path, number: int) -> None:
     check_batch(spark, tmp_path, number, plain.QUERIES[number])
