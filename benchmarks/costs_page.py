@@ -99,6 +99,11 @@ def _lines(found: Mapping[str, Any]) -> Iterator[str]:
     yield "tuple; and what reading it takes:"
     yield ""
     yield from _table("us", 1e6, found["routes"])
+    if "caveat" in found:
+        yield ""
+        yield "## What is weak about these numbers"
+        yield ""
+        yield found["caveat"]
 
 
 def _table(unit: str, times: float, found: Costs) -> Iterator[str]:

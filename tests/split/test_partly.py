@@ -207,8 +207,9 @@ def test_nothing_is_unpickled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     np.save(tmp_path / "objects.npy", np.array([Harmful()], dtype=object), allow_pickle=True)
     np.savez(tmp_path / "inside.npz", mid=np.array([Harmful()], dtype=object))
     for name in ("pickled.npz", "objects.npy", "inside.npz"):
-        with pytest.raises(SkewlessError, match="is no file of PartLy's weights"):
+        with pytest.raises(SkewlessError, match="is no file of PartLy's weights") as caught:
             split.PartLy(8, weights=tmp_path / name)
+        assert "unsafely" not in str(caught.value)  # nobody is advised to unpickle it
     assert not (tmp_path / "harmed").exists()
 
 

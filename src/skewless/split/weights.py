@@ -83,7 +83,10 @@ class Weights:
 
 def _read(file: IO[bytes]) -> dict[str, NDArray[Any]]:
     # Without pickles: a file from elsewhere can hold numbers and text, and no code.
-    arrays = np.load(file, allow_pickle=False)
+    try:
+        arrays = np.load(file, allow_pickle=False)
+    except ValueError:  # numpy's own words advise to unpickle it
+        raise ValueError("it is no archive of arrays") from None
     if not isinstance(arrays, np.lib.npyio.NpzFile):
         raise ValueError("it holds one array, and not several by name")
     return {name: arrays[name] for name in arrays.files}
