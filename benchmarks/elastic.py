@@ -22,7 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -32,6 +32,7 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import skewless as sk
+from benchmarks.executors import EXECUTORS, LASTS, TIMEOUT
 from benchmarks.skew import MICROSECONDS, Slow
 from skewless.elastic import Range
 from skewless.spark.stage import settle
@@ -44,6 +45,8 @@ BEFORE, DURING, AFTER = 3, 12, 4
 """Micro-batches of each part."""
 START = 1_700_000_040_000_000  # a full minute
 KILLED_AFTER = BEFORE + 6
+CALM = 0.9
+"""W up to which no workers are added."""
 WAYS: dict[str, int | Range] = {
     "straight": Range(LEAST, MOST, INTERVAL, d=D),
     "one": Range(LEAST, MOST, INTERVAL, d=D, stride="one"),
@@ -75,8 +78,8 @@ def main(asked: list[str]) -> None:
         sys.exit("there is no docs/results here; run this from the top of the repository, as `make bench-elastic` does")
     LEFT.mkdir(exist_ok=True)
     if asked[:1] != ["page"]:
-        for way in asked[1:] or [*WAYS, "idle"]:
-            (LEFT / f"{way}.json").write_text(json.dumps(measured_idle() if way == "idle" else measured(way)))
+        for way in asked[1:] or [*WAYS, *OTHERS]:
+            (LEFT / f"{way}.json").write_text(json.dumps(OTHERS[way]() if way in OTHERS else measured(way)))
     if asked[:1] != ["runs"]:
         target.write_text("\n".join(page()) + "\n")
         print(f"written to {target}")
@@ -122,7 +125,7 @@ def write_files(folder: Path) -> None:
     """A file for each micro-batch, each of a minute of its own."""
     sizes = [ROWS] * BEFORE + [TIMES * ROWS] * DURING + [ROWS] * AFTER
     keys = Zipf(SKEW, keys=KEYS, seed=3)
-    for name, rows in (("in", sizes), ("warm", [ROWS] * 3)):
+    for name, rows in (("in", sizes), ("warm", [ROWS, TIMES * ROWS] * 2)):
         (folder / name).mkdir()
         for i, size in enumerate(rows):
             times = pa.array(np.full(size, START + i * 60_000_000)).cast(pa.timestamp("us", "UTC"))
@@ -134,9 +137,10 @@ def write_files(folder: Path) -> None:
 def child(way: str, folder: Path, *, again: bool) -> None:
     """Run the query to the end of its files, print a line for each micro-batch, and compare what it wrote."""
     spark = sk.session(MOST, spark_sql_shuffle_partitions=str(OWNERS), spark_sql_session_timeZone="UTC")
-    warm = _windows(spark, folder / "warm", MOST, folder / "policies")
-    writer = warm.writeStream.format("noop").option("checkpointLocation", str(folder / f"warm-{again}"))
-    writer.trigger(availableNow=True).start().awaitTermination()
+    for number, workers in enumerate((MOST, WAYS[way])):  # all Python workers start, and the plan is compiled
+        warm = _windows(spark, folder / "warm", workers, folder / "policies")
+        writer = warm.writeStream.format("parquet").option("checkpointLocation", str(folder / f"warm-{again}-{number}"))
+        writer.trigger(availableNow=True).start(str(folder / f"warmed-{again}-{number}")).awaitTermination()
     result = _windows(spark, folder / "in", WAYS[way], folder / "policies")
     writer = result.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(processingTime=INTERVAL).start(str(folder / "out"))
@@ -154,6 +158,7 @@ def child(way: str, folder: Path, *, again: bool) -> None:
         busy = sum(1 for rows in watching.loads.values() if rows)
         line = {"batch": last, "rows": done["numInputRows"], "W": took / seconds, "busy": busy, "took": took}
         print(json.dumps({**line, "workers": watching.workers, "why": watching.decision}), flush=True)
+    query.processAllAvailable()  # the micro-batch without rows that closes the last but one window
     query.stop()
     _check(spark, folder)
     spark.stop()
@@ -188,6 +193,17 @@ def measured_idle() -> list[dict[str, float]]:
     command = [sys.executable, "-m", "benchmarks.elastic", "idle"]
     ways = ([*command, each] for each in ("with", "without"))
     return [json.loads(subprocess.check_output(way, text=True).splitlines()[-1]) for way in ways]
+
+
+def measured_executors() -> dict[str, dict[str, int]]:
+    """Executors that dynamic allocation leaves, with idle workers and without a query."""
+    found = subprocess.check_output([sys.executable, "-m", "benchmarks.executors"], text=True).splitlines()
+    counted: dict[str, dict[str, int]] = json.loads(found[-1])
+    return counted
+
+
+OTHERS: dict[str, Callable[[], Any]] = {"idle": measured_idle, "executors": measured_executors}
+"""What is measured besides the runs."""
 
 
 def idle(settings: str) -> dict[str, float]:
@@ -241,6 +257,7 @@ def page() -> list[str]:
     """The page from what the runs left."""
     runs = {way: json.loads((LEFT / f"{way}.json").read_text()) for way in WAYS}
     with_ours, without = json.loads((LEFT / "idle.json").read_text())
+    executors = json.loads((LEFT / "executors.json").read_text())
     first, last = BEFORE, BEFORE + DURING
     lines = [
         "# Workers that follow the load",
@@ -250,22 +267,39 @@ def page() -> list[str]:
         f"A micro-batch every {INTERVAL}, of {ROWS:,} rows; micro-batches {first} to {last - 1} have {TIMES} times as",
         f"many. Windows over {KEYS:,} keys, Zipf {SKEW}, by `bounded`, with an aggregate whose `partial` sleeps",
         f"{MICROSECONDS} us a row. State is in {OWNERS} partitions. `d` is {D}, and a warm-up came before. In each run",
-        "the rows written were compared with those of the files, and were the same. Held is the sum over",
-        "micro-batches of the workers with rows times the time until the next one; violations are micro-batches with W",
-        "above 1.",
+        "the rows written were compared with those of the files, and were the same: none is missing and none is",
+        f"there twice. One run was killed two seconds after micro-batch {KILLED_AFTER - 1}, with SIGKILL to all of its",
+        "processes, and was started again.",
         "",
-        "| workers | W is at most 0.9 | promised | workers in the end | worker-seconds held | violations |",
-        "|---|---|---|---|---|---|",
+        "*Back* is the first micro-batch with W at most 0.9 since the rise, counted from there; *again above* are",
+        "those after it with W above 0.9, up to the fall. *Held* is the sum over micro-batches of the workers with",
+        "rows times the time until the next one, and *used* is how much of that is the rows' own cost. *Violations*",
+        "are micro-batches with W above 1.",
+        "",
+        "| workers | back | promised | again above | workers at the height | in the end | worker-seconds held | used | "
+        "violations |",
+        "|---|---|---|---|---|---|---|---|---|",
     ]
-    promised = {"straight": 2 * D + 2, "killed": None, "one": 9 * D + 2}
+    promised = {"straight": 2 * D + 2, "one": 9 * D + 2}
     for way, name in NAMES.items():
         done = {each["batch"]: each for each in runs[way]}
-        calm = _calm(done, first, last)
-        after = "never" if calm is None else f"{calm - first} micro-batches after the rise"
+        high = [done[batch] for batch in range(first, last) if batch in done]
+        back = next((each["batch"] - first for each in high if each["W"] <= CALM), None)
+        above = "" if back is None else sum(each["W"] > CALM for each in high if each["batch"] - first > back)
         bound = promised.get(way)
-        within = "" if bound is None else f"within {bound}"
-        violations = sum(each["W"] > 1 for each in done.values())
-        lines.append(f"| {name} | {after} | {within} | {done[max(done)]['busy']} | {_held(done):,.0f} | {violations} |")
+        held = _held(done)
+        cells = (
+            name,
+            "never" if back is None else f"after {back}",
+            "" if bound is None else f"within {bound}",
+            above,
+            max(each["busy"] for each in high),
+            done[max(done)]["busy"],
+            f"{held:,.0f}",
+            f"{sum(each['rows'] for each in done.values()) * MICROSECONDS / 1e6 / held:.0%}",
+            sum(each["W"] > 1 for each in done.values()),
+        )
+        lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
     lines += ["", "## Micro-batch by micro-batch", "", "Workers with rows, and W.", ""]
     lines += ["| | rows | " + " | ".join(NAMES[way] for way in NAMES) + " |", "|---|---|" + "---|" * len(NAMES)]
     for batch in range(BEFORE + DURING + AFTER):
@@ -293,15 +327,19 @@ def page() -> list[str]:
         "|---|---|",
         f"| `workers=4` | {with_ours['fixed']:.0f} |",
         f"| `workers=Range(4, 4, ...)` | {with_ours['range']:.0f} |",
+        "",
+        "## Executors",
+        "",
+        f"{EXECUTORS} executors of one slot (`local-cluster`), dynamic allocation with an idle timeout of {TIMEOUT} s,",
+        f"at least 1 executor; the fewest that were there within {LASTS} s.",
+        "",
+        "| | executors |",
+        "|---|---|",
+        f"| a query every second, {executors['query']['active']} of {EXECUTORS} workers active | "
+        f"{executors['query']['fewest']} |",
+        f"| no query | {executors['none']['fewest']} |",
     ]
     return lines
-
-
-def _calm(done: dict[int, dict[str, Any]], first: int, last: int) -> int | None:
-    """The micro-batch from which on W is at most 0.9 as long as the load is high."""
-    late = [batch for batch in range(first, last) if batch in done and done[batch]["W"] > 0.9]
-    calm = max(late, default=first - 1) + 1
-    return calm if calm < last else None
 
 
 def _held(done: dict[int, dict[str, Any]]) -> float:

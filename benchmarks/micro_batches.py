@@ -8,8 +8,9 @@ micro-batch, the time in which at least one of its tasks is running is divided a
 other time (planning, logs, launching, results) is scheduling. Where rows become bytes for a shuffle, Spark counts that
 as running time, so that communication is rather too small here; and on one machine no byte crosses a network.
 
-`make bench-batches` runs this and writes docs/results/micro-batches.json, from which the scheduling costs of simulated
-figures are taken. `python -m benchmarks.micro_batches fixed` measures one part only.
+`make bench-batches` runs this and writes docs/results/micro-batches.json, from which figures prompt-1.4 and prompt-6.2
+and the scheduling costs of simulated figures are taken. `python -m benchmarks.micro_batches fixed` measures one part,
+`shares` the other.
 """
 
 from __future__ import annotations
@@ -37,7 +38,12 @@ TASKS = (1, 2, 4, 8, 16, 32)  # of each of the two stages
 WARM, COUNTED = 5, 9  # micro-batches that are dropped and counted
 WORKERS = 8
 GROUP = 10
-ROWS = {"spark": (1_000, 10_000, 100_000, 1_000_000), "hash": (10_000, 100_000), "prompt": (10_000, 100_000)}
+ROWS = {
+    "spark": (1_000, 10_000, 100_000, 1_000_000),
+    "hash": (10_000, 100_000),
+    "prompt": (10_000, 100_000),
+    "partly": (10_000, 100_000),
+}
 SKEWED = "bigint(pow((pmod(xxhash64(value), 1000003) + 1) / 1000004D, -1))"  # the hottest key has half of the rows
 PARTS = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
 
@@ -119,7 +125,7 @@ def _skewless(split: str) -> Callable[[DataFrame], DataFrame]:
     return windows
 
 
-WAYS = {"spark": _spark, "hash": _skewless("hash"), "prompt": _skewless("prompt")}
+WAYS = {"spark": _spark, **{split: _skewless(split) for split in ("hash", "prompt", "partly")}}
 
 
 MEASURED = {"fixed": fixed, "shares": shares}

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from experiments.prompt.setting import Setting
 from skewless.simulate import Profile, Scheduling
 
@@ -20,6 +22,19 @@ def profile(name: str, setting: Setting) -> Profile:
     if name == FLINK:
         return Profile(FLINK, continuous=True, event=EVENT, rescale=RESCALE)
     return Profile(STORM, continuous=True, event=EVENT, rescale=None, recovers="batch")
+
+
+def between(setting: Setting, cost: Scheduling) -> tuple[tuple[str, Profile, Scheduling], ...]:
+    """From Spark to Flink, one feature more at a time."""
+    spark, flink = profile(SPARK, setting), profile(FLINK, setting)
+    placed = replace(spark, place=flink.place)
+    return (
+        (SPARK, spark, cost),
+        ("no scheduling", spark, scheduling(FLINK, cost)),
+        ("tuples go straight to tasks", placed, scheduling(FLINK, cost)),
+        ("reducing is one operation", replace(placed, steps=flink.steps), scheduling(FLINK, cost)),
+        (f"micro-batches overlap: {FLINK}", flink, scheduling(FLINK, cost)),
+    )
 
 
 def scheduling(name: str, cost: Scheduling) -> Scheduling:

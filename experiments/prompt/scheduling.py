@@ -72,11 +72,18 @@ def setting_of(scale: Scale) -> Setting:
     return Setting(scale, blocks=32, reducers=32, slower={"small": 2.5, "full": 10.0}[scale])
 
 
-def scheduler(name: str, cost: Scheduling, tasks: Parallelism, group: int = GROUP) -> Scheduler:
-    """The scheduler of this name."""
+def scheduler(
+    name: str,
+    cost: Scheduling,
+    tasks: Parallelism,
+    group: int = GROUP,
+    lead: float | None = None,
+    adjust: float | None = None,
+) -> Scheduler:
+    """The scheduler of this name; of group-ahead, its windows may be given."""
     if name == ONE:
         return OneAtATime(cost, tasks)
-    return Groups(cost, tasks, group) if name == GROUPS else GroupAhead(cost, tasks, group)
+    return Groups(cost, tasks, group) if name == GROUPS else GroupAhead(cost, tasks, group, lead=lead, adjust=adjust)
 
 
 def divides(name: str, setting: Setting, candidates: int = 2) -> Callable[[Parallelism], Partitioner]:
@@ -101,6 +108,8 @@ class Case:
     group: int = GROUP
     candidates: int = 2
     profile: Profile = SHORT_LIVED
+    lead: float | None = None  # group-ahead's scheduling window; what a message takes if not given
+    adjust: float | None = None  # its adjustment window; the same
 
     def run(
         self,
@@ -114,7 +123,7 @@ class Case:
         return follow(
             source,
             divides(self.technique, self.setting, self.candidates),
-            scheduler(name, self.cost, self.tasks, self.group),
+            scheduler(name, self.cost, self.tasks, self.group, self.lead, self.adjust),
             self.setting.costs,
             self.interval,
             batches * self.interval,

@@ -145,6 +145,17 @@ def test_both_sides_grow_straight_if_the_other_one_alone_takes_too_long() -> Non
     assert trace(scaler(stride="straight"), [USUAL, more, more, more])[2:] == [(1.6, 4, 4), (0.8, 4, 4)]
 
 
+def test_a_side_with_little_of_the_time_is_not_all_that_grows() -> None:
+    long_maps = replace(USUAL, rows=1760, keys=1)  # 0.88 + 0.01 with 2 and 1 tasks
+    follower = Scaler(FEW, Parallelism(8, 64), Parallelism(2, 1), stride="straight", d=1)
+    assert trace(follower, [long_maps, *[replace(long_maps, keys=40)] * 2]) == [
+        (0.89, 2, 1),
+        (1.28, 3, 2),  # with 2 map tasks it would take 20 reduce tasks: 0.88 + 0.02
+        (0.787, 3, 2),
+    ]
+    assert str(follower.last).endswith("3 and 2, because the number of keys rose")
+
+
 def test_the_count_starts_anew_when_w_leaves_the_zone() -> None:
     follower = scaler(d=3)
     for seen in only_w(0.95, 0.95, 0.85, 0.95, 0.95, 0.75, 0.95, 0.95):

@@ -87,6 +87,30 @@ def test_windows_do_not_depend_on_the_number_of_workers(spark: SparkSession, tmp
     assert {key for key in expected if (last - key[0]).total_seconds() > 20} <= set(found)
 
 
+def test_windows_that_changed_are_sparks_own_however_many_workers_are_active(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    rows = stream_of(spark, tmp_path / "in", clicks()[:5])
+    watermarked = rows.withWatermark("ts", "5 seconds").groupBy(F.window("ts", "20 seconds", "10 seconds"), "page")
+    theirs = watermarked.agg(F.count(F.lit(1)).alias("n"), F.sum("value").alias("s"))
+    keyed = sk.keyed(rows, "page", workers=BUSY, split="bounded")
+    windows = keyed.window("ts", "20 seconds", "10 seconds", "5 seconds")
+    active: list[int | None] = []
+
+    def waiting(batch: int, watching: Watch) -> None:
+        watching.wait(batch)
+        active.append(watching.workers)
+
+    found, watching = run(windows.changes(n=sk.count(), s=sk.sum("value")), tmp_path / "to", waiting, "update")
+    watching.wait(5)
+    assert watching.workers == 4
+    assert active[0] != active[4]  # it changed while windows were open
+    expected, _ = run(theirs, tmp_path / "theirs", mode="update")
+    assert {batch: sorted(given) for batch, given in found.items() if given} == {
+        batch: sorted(given) for batch, given in expected.items() if given
+    }
+
+
 class Seen(sk.Processor):
     """Counts the rows of a key."""
 

@@ -157,6 +157,27 @@ def test_a_stream_that_is_routed_shows_its_imbalance() -> None:
     assert re.search(r"^batch 2 .* \| imbalance \d\.\d\d \| watermark", done.stdout, re.MULTILINE)
 
 
+def test_a_range_of_workers_follows_the_load_until_the_job_is_interrupted(
+    spark: SparkSession, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    said: list[str] = []
+
+    def echo(text: str) -> None:
+        said.append(text)
+        if text.startswith("batch 3"):  # the micro-batch without rows that closes the last windows
+            signal.raise_signal(signal.SIGINT)
+
+    text = JOB.replace("workers = 2", 'workers = [1, 3]\nsplit = "bounded"\nfolder = "{here}/folder"')
+    text = text.replace("available_now = true", 'every = "1 millisecond"')  # every micro-batch takes longer
+    with monkeypatch.context() as patched:
+        patched.setattr("skewless.cli.typer.echo", echo)
+        assert command(text).exit_code == 0
+    assert [int(active) for active in re.findall(r"(\d) active at W", "\n".join(said))][-1] == 3
+    rows = result(spark, here)
+    assert len(rows) == len(set(rows))
+    assert set(rows) == closed(spark, here, files=3)
+
+
 def test_a_query_that_fails_is_told_in_one_line(here: Path) -> None:
     (here / "in" / "bad.parquet").write_bytes(b"this is not parquet")
     done = command(JOB)

@@ -66,8 +66,11 @@ def straight(case: Case, sides: tuple[Side, ...]) -> Parallelism:
     If nothing is known about the parts of the processing time, all of it is taken to be inversely proportional to the
     number of tasks: ceil(p W / thres). With fixed costs that is too few, though never too few when tasks are given up.
     The times of the stages tell which part of the time shrinks with these sides. So does a scale-out under the same
-    load: from what it gained follows what the next one will gain. If the other side alone takes too long, both
-    sides grow.
+    load: from what it gained follows what the next one will gain.
+
+    If the times of the stages are known and the other side may grow as well, these sides grow to ceil(p W / thres), and
+    the slower stage makes up what is missing then. Otherwise a side with a small part of the time could grow without
+    end to save the last hundredth of W.
 
     >>> seen = Observation(interval=1.0, processing=2.0, rows=10, keys=10)
     >>> bounds = Bounds(Parallelism(1, 1), Parallelism(16, 16))
@@ -76,16 +79,32 @@ def straight(case: Case, sides: tuple[Side, ...]) -> Parallelism:
     >>> seen = Observation(interval=1.0, processing=2.0, rows=10, keys=10, map_time=1.6, reduce_time=0.4)
     >>> straight(Case("out", Parallelism(2, 2), seen, Zones(), bounds), ("map",))  # 2 * 1.6 / (0.9 - 0.4) = 6.4
     Parallelism(map=7, reduce=2)
+    >>> seen = Observation(interval=1.0, processing=0.95, rows=10, keys=10, map_time=0.85, reduce_time=0.1)
+    >>> straight(Case("out", Parallelism(8, 1), seen, Zones(), bounds), ("reduce",))  # 0.85 + 0.05, or 0.76 + 0.1
+    Parallelism(map=8, reduce=2)
     """
+    if case.direction == "out" and case.seen.staged and len(case.free) > len(sides):
+        *_, last = _by_ratio(case, sides), *_one_by_one(case, _by_ratio(case, sides))
+        return last
     if case.direction == "out" and _left(case, _staged(case, sides)) <= 0:
         sides = case.free
     shrinking = next(
         part for part in (_gained(case, sides), _staged(case, sides), case.seen.ratio) if _left(case, part) > 0
     )
-    factor = shrinking / _left(case, shrinking) * (1 - ROUNDING / 2)
+    return _times(case, sides, shrinking / _left(case, shrinking))
+
+
+def _by_ratio(case: Case, sides: tuple[Side, ...]) -> Parallelism:
+    """The numbers if all of W shrank with these sides."""
+    return _times(case, sides, case.seen.ratio / case.zones.thres)
+
+
+def _times(case: Case, sides: tuple[Side, ...], factor: float) -> Parallelism:
+    """So many times the tasks on these sides, within the bounds."""
     then = case.now
     for side in sides:
-        then = then.changed(side, case.bounds.nearest(side, math.ceil(case.now.of(side) * factor)))
+        number = math.ceil(case.now.of(side) * factor * (1 - ROUNDING / 2))
+        then = then.changed(side, case.bounds.nearest(side, number))
     return then
 
 
@@ -132,14 +151,13 @@ def ease(case: Case, stride: Stride) -> Parallelism:
     if stride is straight:
         if not case.seen.staged:
             return straight(case, case.free)
-        *_, last = case.now, *_one_by_one(case)
+        *_, last = case.now, *_one_by_one(case, case.now)
         return last
-    return next(_one_by_one(case), case.now)
+    return next(_one_by_one(case, case.now), case.now)
 
 
-def _one_by_one(case: Case) -> Iterator[Parallelism]:
-    """The numbers of tasks on the way to a W that is right."""
-    then = case.now
+def _one_by_one(case: Case, then: Parallelism) -> Iterator[Parallelism]:
+    """The numbers of tasks on the way from these to a W that is right."""
     while free := case.bounds.free(case.direction, then):
         if case.direction == "out":
             if case.enough(then):

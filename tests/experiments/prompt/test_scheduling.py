@@ -1,15 +1,18 @@
-"""The figures of chapters 3 and 5: their streams, what they read off a run, and what was measured on Spark."""
+"""The figures of chapters 1, 3, 5 and 6: their streams, what they read off a run, and what was measured on Spark."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from experiments.prompt import figure_3_5, figure_3_6, figure_3_7, scheduling
-from experiments.prompt.engines import ENGINES, STORM, profile
+from experiments.prompt.engines import ENGINES, FLINK, SPARK, STORM, between, profile
 from experiments.prompt.rivals import PROMPT
 from experiments.prompt.scheduling import AHEAD, GROUPS, ONE, Case, expected, fast, measured
 from experiments.prompt.setting import Setting
+from experiments.prompt.shares import Shares, longest, shares
 from skewless.elastic import Parallelism
 from skewless.simulate import Followed, Scheduling, Source
 from skewless.workload import Zipf
@@ -27,6 +30,8 @@ def test_gains_are_those_of_the_formula_where_work_is_proportional_to_tuples() -
         rates = {name: case(0.5, group).highest(name, 500.0) for name in (ONE, GROUPS, AHEAD)}
         assert rates[GROUPS] / rates[ONE] == pytest.approx(expected(0.5, group), rel=0.05)
         assert rates[AHEAD] / rates[ONE] == pytest.approx(2.0, rel=0.05)
+        late = replace(case(0.5, group), lead=0.0)  # without a scheduling window somebody waits for the message
+        assert late.highest(AHEAD, 500.0) == pytest.approx(rates[GROUPS], rel=0.02)
 
 
 def test_a_spike_is_acted_on_after_the_adjustment_window_or_the_group() -> None:
@@ -87,6 +92,22 @@ def test_the_line_through_what_was_measured_is_near_all_points() -> None:
     assert (np.abs(line / found.seconds - 1) < 0.35).all()
     assert found.cost.message > 0
     assert len(found.tasks) >= 5
+
+
+def test_shares_add_up_to_all_of_a_micro_batch() -> None:
+    assert {way for way, _ in shares()} == {"spark", "hash", "prompt", "partly"}
+    for each in shares().values():
+        assert each.scheduling + each.communication + each.execution == pytest.approx(each.total, rel=0.01)
+        assert min(each.scheduling, each.communication, each.execution) >= 0
+    assert longest([Shares("x", 1, 100.0, 20.0, 0.0, 80.0)], 0.6) == 0.0
+
+
+def test_the_features_between_two_engines_go_from_one_to_the_other() -> None:
+    cost = Scheduling(message=0.2)
+    _, first, paid = between(FEW, cost)[0]
+    _, last, unpaid = between(FEW, cost)[-1]
+    assert (first, paid) == (profile(SPARK, FEW), cost)
+    assert (last, unpaid) == (profile(FLINK, FEW), Scheduling())
 
 
 def test_the_fastest_third_counts() -> None:
