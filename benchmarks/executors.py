@@ -1,11 +1,11 @@
 """Whether dynamic allocation gives back executors on which only idle workers' tasks run.
 
-Four executors with one slot each, which Spark may give back after five seconds without a task, and a micro-batch every
+Four executors with one slot each, which Spark may give back after 15 seconds without a task, and a micro-batch every
 second. With a range of 1 to 4 workers and next to no rows one worker is active, and all four have a task. Executors are
 counted over Spark's REST interface on loopback.
 
-Shuffle tracking is on, as an engine without an external shuffle service needs it, and forgets a shuffle after five
-seconds, so that only tasks can hold an executor.
+Shuffle tracking is on, as a cluster without an external shuffle service needs it, and forgets a shuffle as soon, so
+that only tasks can hold an executor.
 
 `make bench-elastic` runs this with the rest; `python -m benchmarks.executors` alone prints what it found.
 """
@@ -26,7 +26,7 @@ from pyspark.sql import SparkSession
 import skewless as sk
 from skewless.elastic import Range
 
-EXECUTORS, TIMEOUT, LASTS = 4, 5, 30
+EXECUTORS, TIMEOUT, LASTS = 4, 15, 45
 """Executors, seconds without a task after which one is given back, and seconds for which executors are watched."""
 
 
@@ -70,8 +70,8 @@ def _with_query(spark: SparkSession, folder: Path) -> dict[str, int]:
     writer = rows.writeStream.format("noop").option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(processingTime=workers.interval).start()
     watching = sk.watch(query)
-    if not watching.wait(10, timeout=120):  # the first ones start Python, and may have added workers
-        sys.exit(f"no ten micro-batches in 120 s: {query.exception()}")
+    if not watching.wait(1, timeout=120):
+        sys.exit(f"no micro-batch in 120 s: {query.exception()}")
     seen = _watched(spark)
     active, batches = watching.workers or 0, int((query.lastProgress or {})["batchId"])
     query.stop()
@@ -79,19 +79,20 @@ def _with_query(spark: SparkSession, folder: Path) -> dict[str, int]:
 
 
 def _watched(spark: SparkSession) -> dict[str, int]:
-    """The fewest executors within some time, and those at its end."""
-    seen = []
-    for _ in range(LASTS):
-        time.sleep(1.0)
-        seen.append(_executors(spark))
-    return {"fewest": min(seen), "end": seen[-1]}
+    """The executors at the beginning and at the end of some time, and how many tasks each of them ran meanwhile."""
+    before = _tasks(spark)
+    time.sleep(LASTS)
+    after = _tasks(spark)
+    ran = sorted(after[each] - before.get(each, 0) for each in after)
+    return {"first": len(before), "end": len(after), "least": ran[0], "most": ran[-1]}
 
 
-def _executors(spark: SparkSession) -> int:
+def _tasks(spark: SparkSession) -> dict[str, int]:
+    """The tasks that each executor has completed."""
     context = spark.sparkContext
     url = f"{context.uiWebUrl}/api/v1/applications/{context.applicationId}/executors"
     with urllib.request.urlopen(url, timeout=30) as answer:
-        return sum(each["id"] != "driver" for each in json.load(answer))
+        return {each["id"]: each["completedTasks"] for each in json.load(answer) if each["id"] != "driver"}
 
 
 if __name__ == "__main__":

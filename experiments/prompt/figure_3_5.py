@@ -22,6 +22,7 @@ from skewless.simulate.arrivals import Rate
 INTERVAL = 1.0
 LEVELS = (1, 2, 4, 8, 4, 2, 1)
 LASTS: dict[Scale, int] = {"small": 16, "full": 30}  # micro-batches of a level
+LONG = 200  # micro-batches of a level that leaves one task at a time enough of them
 KEYS = 1500  # at level 1
 LEAST, START, MOST = Parallelism(2, 1), Parallelism(16, 1), Parallelism(256, 64)  # merging costs little
 RUNS = {"rate": "the rate", "keys": "the number of keys", "both": "both"}
@@ -56,6 +57,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         for stride in STRIDES:
             tell(f"{RUNS[what]}, stride {stride}")
             found[what, stride] = followed(case, what, rate, lasts, stride)
+    tell(f"levels of {LONG} micro-batches, stride one")
+    slowly = followed(case, "rate", rate, LONG, "one")
     ours = {what: found[what, "straight"] for what in RUNS}
     grown = {(what, side): _grown(ours[what], side, lasts) for what in RUNS for side in ("map", "reduce")}
     checks = (
@@ -91,6 +94,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             essential=False,
             why=f"A level lasts {lasts} micro-batches, in which at most {lasts} tasks are added to each side.",
         ),
+        Check(
+            f"the same with levels of {LONG} micro-batches, the rate changes",
+            _least(slowly, LONG),
+            low=0.95,
+            essential=False,
+        ),
     )
     return Outcome(
         (
@@ -115,7 +124,10 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         f"{grown['rate', 'reduce']:.1f} times the reduce tasks, at 8 times the keys {grown['keys', 'map']:.1f} and "
         f"{grown['keys', 'reduce']:.1f} times.",
         checks,
-        tuple(_table(what, stride, found[what, stride], lasts) for what in RUNS for stride in STRIDES),
+        (
+            *(_table(what, stride, found[what, stride], lasts) for what in RUNS for stride in STRIDES),
+            _table("rate", f"one, levels of {LONG} micro-batches", slowly, LONG),
+        ),
         lambda figure: _draw(figure, found),
     )
 
