@@ -8,8 +8,8 @@ micro-batch, the time in which at least one of its tasks is running is divided a
 other time (planning, logs, launching, results) is scheduling. Where rows become bytes for a shuffle, Spark counts that
 as running time, so that communication is rather too small here; and on one machine no byte crosses a network.
 
-`make bench-batches` runs this and writes docs/results/micro-batches.json, from which figures prompt-1.4 and prompt-6.2
-and the scheduling costs of simulated figures are taken. `python -m benchmarks.micro_batches fixed` measures one part,
+`make bench-batches` runs this and writes docs/results/micro-batches.json, from which the scheduling costs of simulated
+figures are taken. `python -m benchmarks.micro_batches fixed` measures one part,
 `shares` the other.
 """
 
