@@ -21,7 +21,7 @@ $(ready) $(docs) $(learn): export PIP_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_BUILD_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_USE_PEP517 := 1
 
-.PHONY: help test test-learn test-long fast soak lint docs bench bench-blocks bench-batches bench-chop bench-costs bench-elastic bench-nexmark bench-place bench-planning bench-route bench-shuffle bench-skew bench-spark bench-team bench-versions demo figures figures-full clean java compiling
+.PHONY: help test test-learn test-long fast soak lint docs bench bench-blocks bench-batches bench-chop bench-costs bench-elastic bench-nexmark bench-place bench-planning bench-route bench-shuffle bench-simulator bench-skew bench-spark bench-team bench-versions demo figures figures-full clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -103,6 +103,9 @@ bench-costs: java $(ready) | compiling  ## measure on Spark what the simulated f
 
 bench-team: java $(ready) | compiling  ## measure tasks that learn together, on Spark and without it
 	.venv/bin/python -m benchmarks.team
+
+bench-simulator: $(ready) | compiling  ## measure how fast one core simulates 10^8 tuples
+	.venv/bin/python -m benchmarks.simulator
 
 bench-versions: java $(ready) | compiling  ## compare the speed of another checkout: make bench-versions OLD=path
 	@[ -n "$(OLD)" ] || { echo 'Which checkout? Say make bench-versions OLD=path, and ARGS="--rounds 1" for fewer rounds.'; exit 2; }

@@ -19,7 +19,7 @@ FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1 / 2}
 THREADS, KEYS, EXPONENT = 64, 100_000, 1.5
 SECONDS, SINCE, START = 240.0, 120.0, 160_000.0
 INTERVAL = 10.0
-NAMES = ("hash", "two-choices", "dagreedy", "dalton", "dalton as printed", "bounded")
+NAMES = ("hash", "two-choices", "dagreedy", "dalton", "dalton as printed", "dagreedy, no forwarding", "bounded")
 COMPARED = NAMES[:4]  # with other costs
 PHASES = {
     "uniform, 1 partitioner": (1, 0.0),

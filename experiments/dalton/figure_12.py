@@ -16,7 +16,7 @@ FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1.0}
 RATES = (5_000.0, 10_000.0, 20_000.0, 40_000.0)
 SECONDS, SINCE = 240.0, 120.0
 STREAM = "Elections-like"
-NAMES = (*PAPERS, "dalton", "bounded")
+NAMES = (*PAPERS, "dagreedy, no forwarding", "dalton", "bounded")
 
 
 def run(scale: Scale, tell: Tell) -> Outcome:
