@@ -31,9 +31,9 @@ from pyspark.sql import DataFrame, SparkSession
 import skewless as sk
 from skewless import place
 from skewless.api.watch import Watch
-from skewless.core.arrays import Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.hashing import xxhash64
+from skewless.place.base import Owners
 
 WORKERS, SLOTS, ROWS, KEYS = 16, 256, 600_000, 40_000
 FIXED, WANDERING, EVERY = 9, 18, 6
@@ -41,6 +41,8 @@ FIXED, WANDERING, EVERY = 9, 18, 6
 MICROSECONDS, SHARE, HOT = 20, 0.6, 10
 TENTHS, AT = 20, (6, 10, 14)
 """Micro-batches without a hot spot, and after which of them a tenth of the slots is told to move."""
+LARGE, BYTES, LARGE_BATCHES, LARGE_AT = 100_000, 1_000, 16, (5, 9, 13)
+"""Keys with much state, its bytes, micro-batches, and after which of them all state is told to move."""
 STRATEGIES = ("hash", "consistent", "scan", "redist", "readj", "autoflow", "even")
 
 
@@ -56,8 +58,33 @@ class Slow(sk.SlotProcessor):
         n = np.bincount(np.asarray(rows["group"]), minlength=states.num_rows)
         n = n + np.asarray(states["n"].fill_null(0))
         worker = context.partitionId() if context else 0
-        took = pa.table({"group": [0], "worker": [worker], "seconds": [time.perf_counter() - start]})
+        took = pa.table(
+            {"group": [0], "worker": [worker], "seconds": [time.perf_counter() - start], "came": [rows.num_rows]}
+        )
         return took, pa.table({"n": n})
+
+
+class Kilobyte(sk.SlotProcessor):
+    """Counts the rows of a key, and keeps a kilobyte beside the number."""
+
+    state = "n long, data binary"
+
+    def process_slot(self, rows: pa.Table, states: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """All keys of a slot."""
+        n = np.bincount(np.asarray(rows["group"]), minlength=states.num_rows)
+        n = n + np.asarray(states["n"].fill_null(0))
+        data = states["data"].fill_null(bytes(BYTES))
+        return pa.table({"n": n}), pa.table({"n": n, "data": data})
+
+
+class All(place.Placer):
+    """Moves all slots to other workers, whenever it is asked."""
+
+    name = "all"
+
+    def _place(self, seen: Counts, previous: place.Placement | None, workers: int) -> Owners:
+        at = np.arange(self.slots, dtype=np.int32) if previous is None else previous.tail + 1
+        return Owners((at % workers).astype(np.int32))
 
 
 class Tenth(place.Placer):
@@ -65,22 +92,31 @@ class Tenth(place.Placer):
 
     name = "tenth"
 
-    def _place(
-        self, seen: Counts, previous: place.Placement | None, workers: int
-    ) -> tuple[Int32Array, Int64Array, Int32Array]:
+    def _place(self, seen: Counts, previous: place.Placement | None, workers: int) -> Owners:
         tail = np.arange(self.slots, dtype=np.int32) % workers if previous is None else previous.tail.copy()
         if previous is not None:
             some = np.random.default_rng(previous.version).choice(self.slots, self.slots // 10, replace=False)
             tail[some] = (tail[some] + 1) % workers
-        return tail, np.zeros(0, np.int64), np.zeros(0, np.int32)
+        return Owners(tail)
 
 
 @dataclass(frozen=True)
 class Batch:
-    """A micro-batch: its seconds, those of the slowest worker over the mean, and whether a placement was announced."""
+    """A micro-batch.
+
+    Attributes
+    ----------
+    seconds
+        How long it took.
+    slowest, busiest
+        The time of the slowest worker over the mean, and the rows of the busiest one.
+    moving
+        Whether a placement was announced in it.
+    """
 
     seconds: float
     slowest: float
+    busiest: float
     moving: bool
 
 
@@ -103,18 +139,26 @@ def table(spark: SparkSession, folder: Path) -> list[str]:
         figures = " | ".join(f"{batches[i].slowest:.2f}" for i in (0, 4, -1))
         lines.append(f"| {strategy} | {figures} | {later:.2f} | {moves:.2f} | {placements} |")
         print(lines[-1], flush=True)
-    lines += [
-        "",
-        f"A hot spot that goes to two other workers every {EVERY} micro-batches, slowest over mean of each:",
+    return [*lines, "", *wandering(spark, folder), "", *tenth(spark, folder), "", *large(spark, folder)]
+
+
+def wandering(spark: SparkSession, folder: Path) -> list[str]:
+    """A hot spot that goes elsewhere: the busiest worker of every micro-batch."""
+    lines = [
+        f"A hot spot that goes to two other workers every {EVERY} micro-batches: rows of the busiest worker over the",
+        "mean, of each micro-batch. With idle time, the driver has heard of a micro-batch before the next one begins;",
+        "back to back, it hears of it while the next one runs.",
         "",
     ]
-    for strategy in ("hash", "even"):
-        batches, placements = run(spark, folder, strategy, WANDERING, EVERY)
+    for strategy, idle in (("hash", False), ("even", False), ("even", True)):
+        batches, placements = run(spark, folder, strategy, WANDERING, EVERY, idle=idle)
+        spots = [batches[at : at + EVERY] for at in range(0, WANDERING, EVERY)]
+        figures = " / ".join(" ".join(f"{batch.busiest:.2f}" for batch in spot) for spot in spots)
         lines.append(
-            f"- {strategy}: " + " ".join(f"{batch.slowest:.2f}" for batch in batches) + f"; {placements} moves"
+            f"- {strategy}, {'with idle time' if idle else 'back to back'}: {figures}; {placements} placements"
         )
         print(lines[-1], flush=True)
-    return [*lines, "", *tenth(spark, folder)]
+    return lines
 
 
 def tenth(spark: SparkSession, folder: Path) -> list[str]:
@@ -137,6 +181,57 @@ def tenth(spark: SparkSession, folder: Path) -> list[str]:
     return lines
 
 
+def large(spark: SparkSession, folder: Path) -> list[str]:
+    """All of 100 MB of state moves while rows come: what the micro-batches around it take."""
+    work = folder / "work"
+    shutil.rmtree(work, ignore_errors=True)
+    (work / "in").mkdir(parents=True)
+    for i in range(LARGE_BATCHES):
+        rows = LARGE if i == 0 else LARGE // 10
+        keys = np.random.default_rng(i).choice(LARGE, rows, replace=False)
+        path = work / "in" / f"{i:03}.parquet"
+        pq.write_table(pa.table({"key": keys}), path, row_group_size=rows // 2)
+        os.utime(path, (1_000_000 + i,) * 2)
+    source = spark.readStream.schema("key long").option("maxFilesPerTrigger", 1).parquet(str(work / "in"))
+    keyed = sk.keyed(source, "key", workers=WORKERS, place=All(SLOTS))
+    result = keyed.process(
+        Kilobyte(), "n long", folder=str(work / "placement"), slots=SLOTS, rule=place.Rule(alpha=float("inf"))
+    )
+    handle: SimpleQueue[Watch] = SimpleQueue()
+    given: list[int] = []
+
+    def take(df: DataFrame, batch: int) -> None:
+        watching = handle.get()
+        handle.put(watching)
+        given.append(df.count())
+        watching.wait(batch)
+        if batch in LARGE_AT:
+            watching.rebalance()
+
+    writer = result.writeStream.foreachBatch(take).option("checkpointLocation", str(work / "checkpoint"))
+    query = writer.trigger(availableNow=True).start()
+    handle.put(sk.watch(query))
+    query.awaitTermination()
+    seconds = [p["durationMs"]["triggerExecution"] / 1000 for p in query.recentProgress if p["numInputRows"]]
+    gives = [at + 1 for at in LARGE_AT]
+    takes = [at + 2 for at in LARGE_AT]
+    others = [took for i, took in enumerate(seconds) if i > 3 and i not in (*gives, *takes)]
+
+    def figures(which: list[int]) -> str:
+        return ", ".join(f"{seconds[i]:.2f}" for i in which)
+
+    waited = sum(LARGE // 10 - rows for rows in given[1:])
+    lines = [
+        f"{LARGE:,} keys of {BYTES:,} bytes each, {LARGE // 10:,} of them with a row in every micro-batch, and all of",
+        f"them moved to other workers, {len(LARGE_AT)} times. Rows without a result in their own micro-batch:",
+        f"{waited}. Seconds of the micro-batches in which the state was given: {figures(gives)}; in which it was",
+        f"taken: {figures(takes)}; median of the others:",
+        f"{np.median(others):.2f}.",
+    ]
+    print("\n".join(lines), flush=True)
+    return lines
+
+
 def run(
     spark: SparkSession,
     folder: Path,
@@ -145,43 +240,59 @@ def run(
     every: int,
     share: float = SHARE,
     tell: tuple[int, ...] = (),
+    idle: bool = False,
 ) -> tuple[list[Batch], int]:
-    """The micro-batches of a query, and how many placements came into force; after those in `tell` it is rebalanced."""
+    """The micro-batches of a query, and how many placements came into force; after those in `tell` it is rebalanced.
+
+    With `idle` the driver hears of a micro-batch before the next one begins, and otherwise while that one runs.
+    """
     work = folder / "work"
     shutil.rmtree(work, ignore_errors=True)
-    write_stream(work / "in", strategy, batches, every, share)
+    write_stream(work / "all", strategy, batches, every, share)
+    (work / "in").mkdir()
+    files = sorted((work / "all").iterdir())
+    if not idle:
+        for path in files:
+            path.rename(work / "in" / path.name)
     source = spark.readStream.schema("key long").option("maxFilesPerTrigger", 1).parquet(str(work / "in"))
     stream = sk.keyed(source, "key", workers=WORKERS, place=strategy)
     rule = place.Rule(alpha=float("inf")) if tell else None
     result = stream.process(
-        Slow(), "worker int, seconds double", folder=str(work / "placement"), slots=SLOTS, rule=rule
+        Slow(), "worker int, seconds double, came long", folder=str(work / "placement"), slots=SLOTS, rule=rule
     )
-    slowest: list[float] = []
+    over_mean: list[tuple[float, float]] = []
     moving: list[bool] = []
     handle: SimpleQueue[Watch] = SimpleQueue()  # the first micro-batch may be there before start() has returned
 
     def take(df: DataFrame, batch: int) -> None:
         watching = handle.get()
         handle.put(watching)
-        watching.wait(batch)
         moving.append(watching.moving)
-        times = np.zeros(WORKERS)
-        for row in df.groupBy("worker").sum("seconds").collect():
-            times[row["worker"]] = row["sum(seconds)"]
-        slowest.append(float(times.max() / times.mean()))
+        totals = np.zeros((2, WORKERS))
+        for row in df.groupBy("worker").sum("seconds", "came").collect():
+            totals[:, row["worker"]] = row["sum(seconds)"], row["sum(came)"]
+        watching.wait(batch)
+        slowest, busiest = totals.max(axis=1) / totals.mean(axis=1)
+        over_mean.append((float(slowest), float(busiest)))
         if batch in tell:
             watching.rebalance()
 
     writer = result.writeStream.foreachBatch(take).option("checkpointLocation", str(work / "checkpoint"))
-    query = writer.trigger(availableNow=True).start()
+    query = (writer if idle else writer.trigger(availableNow=True)).start()
     watching = sk.watch(query)
     handle.put(watching)
+    if idle:
+        for i, path in enumerate(files, 1):
+            path.rename(work / "in" / path.name)
+            query.processAllAvailable()
+            watching.wait(i)
+        query.stop()
     query.awaitTermination()
     seconds = [
         batch["durationMs"]["triggerExecution"] / 1000 for batch in query.recentProgress if batch["numInputRows"]
     ]
     watching.wait(batches)
-    found = [Batch(*each) for each in zip(seconds, slowest, moving, strict=True)]
+    found = [Batch(*each) for each in zip(seconds, *zip(*over_mean, strict=True), moving, strict=True)]
     return found, watching.placement.version
 
 

@@ -19,6 +19,8 @@ def construct(
     previous: PartitioningFunction | None,
     channels: int,
     domain: int | None = None,
+    error: float = 0.0,
+    ring: Ring | None = None,
 ) -> PartitioningFunction:
     """A function for this many channels.
 
@@ -36,6 +38,10 @@ def construct(
         The number of channels from now on.
     domain
         The number of all items, if those given are not all.
+    error
+        How much too low a frequency may be, where a sketch counted. An item that may pass the threshold is tracked.
+    ring
+        The ring, if it was built before.
 
     Examples
     --------
@@ -48,10 +54,10 @@ def construct(
         return PartitioningFunction(channels)
     if not isinstance(placer, Consistent):
         raise ValueError(f"{placer.name} moves slots, so it constructs no function; give a placer of Gedik's paper")
-    ring = Ring(channels, placer.replicas)
+    ring = ring or Ring(channels, placer.replicas)
     if not isinstance(placer, TrackingPlacer):
         return PartitioningFunction(channels, ring=ring)
-    chosen = np.flatnonzero(placer.tracked(frequencies, channels, domain or len(items)))
+    chosen = np.flatnonzero(placer.tracked(frequencies + error, channels, domain or len(items)))
     chosen = chosen[np.argsort(items[chosen])]
     mine = items[chosen]
     dropped = None

@@ -4,24 +4,25 @@ from __future__ import annotations
 
 from typing import Any
 
-from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
-from experiments.gedik.grow import Setting
-from experiments.gedik.size import STREAM, counted, mapped
+from experiments.figure import Check, Figure, Measured, Outcome, Scale, Scaled, Table, Tell
+from experiments.gedik.grow import RUNS, WINDOW, Setting
+from experiments.gedik.size import counted, mapped
 from experiments.gedik.sweep import SKEWS
 from experiments.picture import legend, lines
 
 
 def run(scale: Scale, tell: Tell) -> Outcome:
     """Count the items in the lossy counter and in the explicit map over Zipf exponents."""
-    counters: dict[str, list[int]] = {}
-    maps: dict[str, list[int]] = {}
+    counters: dict[str, list[Measured]] = {}
+    maps: dict[str, list[Measured]] = {}
     for letters, skews in SKEWS.items():
         tell(f"{letters}, a lossy counter for each exponent")
         settings = [Setting(letters=letters, z=z) for z in skews]
-        counters[letters], maps[letters] = [counted(each) for each in settings], [mapped(each) for each in settings]
-    lcl, lll, lql = (counters[letters] for letters in SKEWS)
+        counters[letters] = [counted(each, RUNS[scale]) for each in settings]
+        maps[letters] = [mapped(each, RUNS[scale]) for each in settings]
+    lcl, lll, lql = ([each.mean for each in counters[letters]] for letters in SKEWS)
     to = SKEWS["LCL"].index(0.8)
-    tail = maps["LCL"][to:]
+    tail, quadratic = [each.mean for each in maps["LCL"][to:]], [each.mean for each in maps["LQL"]]
     checks = (
         Check(
             "items in the counter up to z = 0.8, the most over the least, LCL",
@@ -35,12 +36,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         Check("items in the counter, the most over the least, LQL", max(lql) / min(lql), high=1.2),
         Check(
             "items in the map, growth from z = 0.9 to 1 over growth from 0.8 to 0.9, LCL",
-            (tail[2] - tail[1]) / max(1, tail[1] - tail[0]),
+            (tail[2] - tail[1]) / max(1.0, tail[1] - tail[0]),
             low=1.0,
         ),
         Check(
             "items in the map, growth from z = 0.35 to 0.5 over all before, LQL",
-            maps["LQL"][2] / max(1, maps["LQL"][1]),
+            quadratic[2] / max(1.0, quadratic[1]),
             low=2,
         ),
         Check(
@@ -60,20 +61,21 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     )
     return Outcome(
         (
-            Scaled("rows through the lossy counter", "not said", f"{STREAM:,}"),
+            Scaled("runs", "5", str(RUNS[scale])),
+            Scaled("rows through the lossy counter", "not said", f"{WINDOW:,} at least"),
             Scaled("items in the domain", "1,000,000", "1,000,000"),
             Scaled("channels N, sigma", "10, 0.1", "10, 0.1"),
             Scaled("Zipf exponent z", "0.1 to 1, LQL 0.25 to 0.5", "0.1 to 1, LQL 0.25 to 0.5"),
         ),
-        f"Under LCL the counter has {lcl[0]:,} items at z = 0.1 and {lcl[-1]:,} at 1; the map grows from {tail[0]} "
-        f"items at z = 0.8 over {tail[1]} to {tail[2]}.",
+        f"Under LCL the counter has {lcl[0]:,.0f} items at z = 0.1 and {lcl[-1]:,.0f} at 1; the map grows from "
+        f"{tail[0]:.0f} items at z = 0.8 over {tail[1]:.0f} to {tail[2]:.0f}.",
         checks,
         (Table("Items", ("resources, skew", "counter", "map"), rows),),
         lambda figure: _draw(figure, counters, maps),
     )
 
 
-def _draw(figure: Any, counters: dict[str, list[int]], maps: dict[str, list[int]]) -> None:
+def _draw(figure: Any, counters: dict[str, list[Measured]], maps: dict[str, list[Measured]]) -> None:
     left, right = figure.subplots(1, 2)
     for number, (letters, skews) in enumerate(SKEWS.items()):
         shown = (left, counters, "in the lossy counter"), (right, maps, "in the explicit map")

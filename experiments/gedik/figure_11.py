@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
-from experiments.gedik.grow import Setting
-from experiments.gedik.size import STREAM, counted, mapped
+from experiments.figure import Check, Figure, Measured, Outcome, Scale, Scaled, Table, Tell
+from experiments.gedik.grow import RUNS, WINDOW, Setting
+from experiments.gedik.size import counted, mapped
 from experiments.gedik.sweep import CHANNELS
 from experiments.picture import lines
 
@@ -17,7 +17,9 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     """Count the items in the lossy counter and in the explicit map over the number of channels."""
     tell("a lossy counter for each number of channels")
     settings = [Setting(channels=n) for n in CHANNELS]
-    counters, maps = [counted(each) for each in settings], [mapped(each) for each in settings]
+    in_counter = [counted(each, RUNS[scale]) for each in settings]
+    in_map = [mapped(each, RUNS[scale]) for each in settings]
+    counters, maps = ([each.mean for each in some] for some in (in_counter, in_map))
     at_8, at_32 = CHANNELS.index(8), CHANNELS.index(32)
     checks = (
         Check("correlation of the items in the counter with N", float(np.corrcoef(CHANNELS, counters)[0, 1]), low=0.99),
@@ -27,19 +29,20 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     )
     return Outcome(
         (
-            Scaled("rows through the lossy counter", "not said", f"{STREAM:,}"),
+            Scaled("runs", "5", str(RUNS[scale])),
+            Scaled("rows through the lossy counter", "not said", f"{WINDOW:,} at least"),
             Scaled("items in the domain", "1,000,000", "1,000,000"),
             Scaled("channels N", "2 to 32", f"{CHANNELS[0]} to {CHANNELS[-1]}"),
         ),
-        f"From N = 8 to 32 the counter grows from {counters[at_8]:,} to {counters[at_32]:,} items and the map from "
-        f"{maps[at_8]} to {maps[at_32]}.",
+        f"From N = 8 to 32 the counter grows from {counters[at_8]:,.0f} to {counters[at_32]:,.0f} items and the map "
+        f"from {maps[at_8]:.0f} to {maps[at_32]:.0f}.",
         checks,
-        (Table("Items", ("N", "counter", "map"), tuple(zip(CHANNELS, counters, maps, strict=True))),),
-        lambda figure: _draw(figure, counters, maps),
+        (Table("Items", ("N", "counter", "map"), tuple(zip(CHANNELS, in_counter, in_map, strict=True))),),
+        lambda figure: _draw(figure, in_counter, in_map),
     )
 
 
-def _draw(figure: Any, counters: list[int], maps: list[int]) -> None:
+def _draw(figure: Any, counters: list[Measured], maps: list[Measured]) -> None:
     left, right = figure.subplots(1, 2)
     lines(left, CHANNELS, {"LCL": counters}, x="channels N", y="items", title="in the lossy counter")
     lines(right, CHANNELS, {"LCL": maps}, x="channels N", y="", title="in the explicit map")

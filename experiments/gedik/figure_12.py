@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Tell
 from experiments.gedik.sweep import SIGMAS, setup, sigmas
-from experiments.gedik.times import draw, explicit, milliseconds, table
+from experiments.gedik.times import draw, milliseconds, table, whole
 
 LOW, DEFAULT = SIGMAS.index(0.008), SIGMAS.index(0.1)
 
@@ -12,7 +12,8 @@ LOW, DEFAULT = SIGMAS.index(0.008), SIGMAS.index(0.1)
 def run(scale: Scale, tell: Tell) -> Outcome:
     """Time the last step of growth over sigma."""
     times = milliseconds(sigmas("LCL", scale, tell))
-    scan, redist, readj = (times[name] for name in ("scan", "redist", "readj"))
+    scan, redist, readj = ([whole(times, name, i) for i in range(len(SIGMAS))] for name in ("scan", "redist", "readj"))
+    maps = {name: [each.mean for each in times[name]] for name in ("redist", "readj")}
     checks = (
         Check("readj, sigma = 0.008 over 0.1", readj[LOW] / readj[DEFAULT], low=50),
         Check("redist, sigma = 0.008 over 0.1", redist[LOW] / redist[DEFAULT], low=3),
@@ -22,8 +23,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         Check("milliseconds of readj at sigma = 0.008", readj[LOW], high=10_000),
         Check(
             "readj's map alone, its growth from sigma = 0.03 to 0.008 over redist's",
-            (explicit(times, "readj")[0] / explicit(times, "readj")[1])
-            / (explicit(times, "redist")[0] / explicit(times, "redist")[1]),
+            (maps["readj"][0] / maps["readj"][1]) / (maps["redist"][0] / maps["redist"][1]),
             low=1.5,
         ),
     )

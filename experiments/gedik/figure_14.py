@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Tell
 from experiments.gedik.sweep import SKEWS, setup, skews
-from experiments.gedik.times import draw, explicit, milliseconds, table
+from experiments.gedik.times import draw, milliseconds, table, whole
 
 VALUES = SKEWS["LCL"]
 LOW, FLAT, HIGH = 0, VALUES.index(0.8), VALUES.index(1.0)
@@ -13,8 +13,8 @@ LOW, FLAT, HIGH = 0, VALUES.index(0.8), VALUES.index(1.0)
 def run(scale: Scale, tell: Tell) -> Outcome:
     """Time the last step of growth over Zipf exponents."""
     times = milliseconds(skews("LCL", scale, tell))
-    scan, redist, readj = (times[name] for name in ("scan", "redist", "readj"))
-    rise = {name: explicit(times, name)[HIGH] / explicit(times, name)[FLAT] for name in ("redist", "readj")}
+    scan, redist, readj = ([whole(times, name, i) for i in range(len(VALUES))] for name in ("scan", "redist", "readj"))
+    rise = {name: times[name][HIGH].mean / times[name][FLAT].mean for name in ("redist", "readj")}
     checks = (
         Check("scan, z = 1 over 0.1", scan[HIGH] / scan[LOW], high=1.25),
         Check("redist up to z = 0.8, over z = 0.1", redist[FLAT] / redist[LOW], high=1.15),

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
-from experiments.gedik.grow import HASHES, NAMES, RUNS, TRACKING, Sample, Setting, measure, measure_all
-from experiments.gedik.sweep import setup
+from experiments.gedik.grow import HASHES, NAMES, RUNS, TRACKING, Sample, Setting, measure, measure_all, steps
+from experiments.gedik.sweep import earlier, setup
 from experiments.picture import legend
 
 LETTERS = ("CCL", "LCL", "LLL", "LQL")
@@ -17,6 +17,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     """Measure all algorithms under four combinations of resource functions."""
     found = {letters: measure_all(NAMES, Setting(letters=letters), RUNS[scale], tell) for letters in LETTERS}
     hashes = {name: measure(name, Setting(letters="LLL"), MANY, tell) for name in HASHES}
+    on_the_way = {name: steps(name, Setting(), RUNS[scale], tell) for name in NAMES}
     lll, lql = found["LLL"], found["LQL"]
     luck = hashes["consistent"].b.mean / hashes["uniform"].b.mean
     slack = (hashes["consistent"].b.error + hashes["uniform"].b.error) / hashes["uniform"].b.mean
@@ -91,6 +92,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 ("resources", *NAMES),
                 tuple((letters, *(_parts(each[name]) for name in NAMES)) for letters, each in found.items()),
             ),
+            *earlier("Every step of growth, LCL", on_the_way, range(2, Setting().channels + 1)),
             Table(f"The hashes over {MANY} runs, LLL, b", HASHES, (tuple(hashes[name].b for name in HASHES),)),
         ),
         lambda figure: _draw(figure, found),

@@ -1,15 +1,16 @@
 """Grows partitioning functions one channel at a time, as the paper's section 5 does, and measures the last step.
 
-Frequencies are those of Zipf's law itself. The runs differ in the items that have them, and so in where hashing puts
-them. The paper's construction time is that of the ring and the explicit map together.
+Functions are built from what three lossy counters saw of a Zipf stream, and measured by the frequencies of Zipf's law
+itself. The runs differ in the stream, and in the items, and so in where hashing puts them.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache, cached_property, lru_cache
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -17,18 +18,23 @@ import numpy as np
 from experiments.figure import Measured, Scale, Tell
 from experiments.gedik import balance
 from experiments.gedik.construct import construct
+from experiments.gedik.counting import Counted, counted, exact
 from experiments.gedik.function import PartitioningFunction
 from skewless import place
 from skewless.core.arrays import FloatArray, Int32Array, Int64Array
 from skewless.core.hashing import xxhash64
-from skewless.place import Placer, Resources, Tolerance
+from skewless.core.ring import Ring
+from skewless.place import Consistent, Placer, Resources, Tolerance
+from skewless.place.threshold import delta
 from skewless.workload import Zipf
 
 TRACKING = ("scan", "redist", "readj")
 HASHES = ("uniform", "consistent")
 NAMES = (*HASHES, *TRACKING)
 RUNS: dict[Scale, int] = {"small": 5, "full": 25}
-FREQUENT = 10_000  # items that a sketch would remember
+FREQUENT = 10_000  # items that may be tracked
+WINDOW = 1_000_000  # rows that the oldest of the three counters has at least
+NOTHING = exact(np.zeros(0), 0)
 QUICK = 0.05  # seconds; what is built faster is timed again, as a single time is noisy
 REPEATS = 5
 
@@ -45,7 +51,7 @@ class Setting:
     sigma: float = 0.1
     utility: str = "APM"
     most_moves: int = 5  # of one item in a construction by readj, the paper's c
-    rows: int | None = None  # drawn before each step to count the items in; None takes the true frequencies
+    window: int | None = WINDOW  # of the counters; None takes the true frequencies
 
     @property
     def resources(self) -> Resources:
@@ -56,6 +62,18 @@ class Setting:
     def tolerance(self) -> Tolerance:
         """Alpha, for all resources."""
         return Tolerance.of(self.alpha)
+
+    @property
+    def epsilon(self) -> float:
+        """The error of a lossy counter: a tenth of delta at the last step."""
+        return delta(self.resources, self.tolerance, self.sigma, self.channels, self.domain) / 10
+
+    def seen(self, run: int) -> tuple[Counted, ...]:
+        """What is known before each step of growth, from two channels on."""
+        steps = self.channels - 1
+        if self.window is None:
+            return (exact(_frequencies(self.z, self.domain), FREQUENT),) * steps
+        return counted(self.z, self.domain, self.window, self.epsilon, steps, run)
 
     def placer(self, name: str) -> Placer:
         """The algorithm of that name."""
@@ -71,11 +89,13 @@ class Setting:
 
 @dataclass(frozen=True)
 class Grown:
-    """What a function was like after its last step."""
+    """What a function was like after a step; of the last one also how long its ring and its explicit map took."""
 
     per_resource: tuple[float, float, float]
     migration: float
-    seconds: float
+    tracked: int = 0
+    ring_seconds: float = 0.0
+    map_seconds: float = 0.0
 
     @property
     def imbalance(self) -> float:
@@ -105,9 +125,19 @@ class Sample:
         return tuple(Measured.of(each) for each in zip(*(run.per_resource for run in self.runs), strict=True))
 
     @cached_property
-    def seconds(self) -> float:
-        """The median of the runs, which differ in how many adjustments they need."""
-        return float(np.median([run.seconds for run in self.runs]))
+    def tracked(self) -> Measured:
+        """The items in the explicit map."""
+        return Measured.of([run.tracked for run in self.runs])
+
+    @cached_property
+    def ring_ms(self) -> Measured:
+        """The milliseconds in which the ring is built."""
+        return Measured.of([1000 * run.ring_seconds for run in self.runs])
+
+    @cached_property
+    def map_ms(self) -> Measured:
+        """The milliseconds in which the explicit map is built, on a ring that is there."""
+        return Measured.of([1000 * run.map_seconds for run in self.runs])
 
 
 def measure(name: str, setting: Setting, runs: int, tell: Tell) -> Sample:
@@ -121,44 +151,86 @@ def measure_all(names: Sequence[str], setting: Setting, runs: int, tell: Tell) -
     return {name: measure(name, setting, runs, tell) for name in names}
 
 
+def steps(name: str, setting: Setting, runs: int, tell: Tell) -> list[Sample]:
+    """The same at every step of growth, from two channels to the last."""
+    tell(f"{name}, every step to N = {setting.channels}")
+    grown = [_steps(name, setting, run) for run in range(runs)]
+    return [Sample(each) for each in zip(*grown, strict=True)]
+
+
 # One run feeds several figures.
 @cache
 def _grow(name: str, setting: Setting, run: int) -> Grown:
-    items, frequencies = _items(setting.domain, run)[:FREQUENT], _frequencies(setting.z, setting.domain)
-    placer = setting.placer(name)
-    before = after = PartitioningFunction(1)
-    draws = np.random.default_rng(run)
-    seen, shares = items, frequencies[:FREQUENT]
+    before, after = _functions(name, setting, run)[-2:]
+    ring_seconds, map_seconds = _timed(setting.placer(name), before, setting, run)
+    return replace(
+        _measured(setting, run, before, after, setting.channels), ring_seconds=ring_seconds, map_seconds=map_seconds
+    )
+
+
+def _steps(name: str, setting: Setting, run: int) -> tuple[Grown, ...]:
+    pairs = pairwise(_functions(name, setting, run, from_the_first=True))
+    return tuple(_measured(setting, run, before, after, n) for n, (before, after) in enumerate(pairs, 2))
+
+
+def _functions(name: str, setting: Setting, run: int, from_the_first: bool = False) -> list[PartitioningFunction]:
+    """The functions of one channel, of two, and so on."""
+    placer, functions = setting.placer(name), [PartitioningFunction(1)]
+    seen = setting.seen(run) if name in TRACKING else (NOTHING,) * (setting.channels - 1)
     # Hashing has no memory: its last step needs none before it.
-    start = 2 if name in TRACKING else max(2, setting.channels - 1)
+    start = 2 if name in TRACKING or from_the_first else max(2, setting.channels - 1)
     for n in range(start, setting.channels + 1):
-        if setting.rows is not None:
-            counts = draws.binomial(setting.rows, frequencies[:FREQUENT])
-            seen, shares = items[counts > 0], counts[counts > 0] / setting.rows
-        before, after = after, construct(placer, seen, shares, after, n, setting.domain)
+        functions.append(_built(placer, seen[n - 2], functions[-1], n, setting, run))
+    return functions
+
+
+def _built(
+    placer: Placer,
+    seen: Counted,
+    before: PartitioningFunction,
+    channels: int,
+    setting: Setting,
+    run: int,
+    ring: Ring | None = None,
+) -> PartitioningFunction:
+    items = _items(setting.domain, run)[seen.ranks]
+    return construct(placer, items, seen.shares, before, channels, setting.domain, seen.error, ring)
+
+
+def _measured(
+    setting: Setting, run: int, before: PartitioningFunction, after: PartitioningFunction, channels: int
+) -> Grown:
+    frequencies = _frequencies(setting.z, setting.domain)
     was, now = (_where(function, setting.domain, run) for function in (before, after))
-    moved = balance.relative_migration(setting.resources, frequencies, was, now, setting.channels)
-    each = balance.imbalances(setting.resources, setting.tolerance, frequencies, now, setting.channels)
-    return Grown(each, moved, _timed(placer, seen, shares, before, setting))
+    moved = balance.relative_migration(setting.resources, frequencies, was, now, channels)
+    return Grown(
+        balance.imbalances(setting.resources, setting.tolerance, frequencies, now, channels), moved, len(after)
+    )
 
 
-def _timed(
-    placer: Placer, items: Int64Array, shares: FloatArray, before: PartitioningFunction, setting: Setting
-) -> float:
-    best = np.inf
+def _timed(placer: Placer, before: PartitioningFunction, setting: Setting, run: int) -> tuple[float, float]:
+    """The seconds in which the ring of the last step is built, and its explicit map; the least of some."""
+    if not isinstance(placer, Consistent):
+        return 0.0, 0.0
+    seen = setting.seen(run)[-1] if placer.name in TRACKING else NOTHING
+    best = np.full(2, np.inf)
     for _ in range(REPEATS):
         start = time.thread_time()
-        construct(placer, items, shares, before, setting.channels, setting.domain)
-        best = min(best, time.thread_time() - start)
-        if best > QUICK:
+        ring = Ring(setting.channels, placer.replicas)
+        built = time.thread_time()
+        _built(placer, seen, before, setting.channels, setting, run, ring)
+        best = np.minimum(best, (built - start, time.thread_time() - built))
+        if best.sum() > QUICK:
             break
-    return float(best)
+    return float(best[0]), float(best[1])
 
 
 def _where(function: PartitioningFunction, domain: int, run: int) -> Int32Array:
     """The channel of every item of the domain; only frequent ones can be tracked."""
     where = _hashed(domain, run, function.channels, function.ring is None).copy()
-    where[:FREQUENT] = function(_items(domain, run)[:FREQUENT])
+    frequent = _items(domain, run)[:FREQUENT]
+    assert np.isin(function.items, frequent).all()
+    where[:FREQUENT] = function(frequent)
     return where
 
 

@@ -6,33 +6,33 @@ from functools import cache
 
 import numpy as np
 
-from experiments.gedik.grow import FREQUENT, Setting
-from skewless.place.threshold import delta
+from experiments.figure import Measured
+from experiments.gedik.grow import WINDOW, Setting
 from skewless.place.tracking import TrackingPlacer
 from skewless.sketch import LossyCounts
 from skewless.workload import Zipf
 
-STREAM = 1_000_000  # tuples through the lossy counter
+BLOCK = 1000  # rows between two looks at the counter
 
 
-def mapped(setting: Setting) -> int:
-    """Items in the explicit map, which are the same for every algorithm."""
+def mapped(setting: Setting, runs: int) -> Measured:
+    """Items in the explicit map after the last step, which are the same for every algorithm."""
     placer = setting.placer("scan")
     assert isinstance(placer, TrackingPlacer)
-    frequent = Zipf(setting.z, keys=setting.domain).frequencies[:FREQUENT]
-    return int(np.count_nonzero(placer.tracked(frequent, setting.channels, setting.domain)))
+    found = [setting.seen(run)[-1] for run in range(runs)]
+    tracked = [placer.tracked(seen.shares + seen.error, setting.channels, setting.domain) for seen in found]
+    return Measured.of([float(np.count_nonzero(each)) for each in tracked])
 
 
-def counted(setting: Setting) -> int:
+def counted(setting: Setting, runs: int) -> Measured:
     """The most items in a lossy counter of an error of a tenth of delta, as it sees a stream."""
-    least = delta(setting.resources, setting.tolerance, setting.sigma, setting.channels, setting.domain)
-    return _entries(setting.z, setting.domain, least / 10)
+    return Measured.of([_entries(setting.z, setting.domain, setting.epsilon, run) for run in range(runs)])
 
 
 @cache
-def _entries(z: float, domain: int, epsilon: float) -> int:
+def _entries(z: float, domain: int, epsilon: float, run: int) -> int:
     counter, most = LossyCounts(epsilon), 0
-    for block in Zipf(z, keys=domain, seed=1).blocks(STREAM, block=STREAM // 1000):
+    for block in Zipf(z, keys=domain, seed=run + 1).blocks(WINDOW, block=BLOCK):
         counter.add(block)
         most = max(most, counter.entries)
     return most

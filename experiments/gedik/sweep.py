@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from experiments.figure import Measured, Scale, Scaled, Table, Tell
-from experiments.gedik.grow import NAMES, RUNS, TRACKING, Sample, Setting, measure_all
+from experiments.gedik.grow import NAMES, RUNS, TRACKING, WINDOW, Sample, Setting, measure_all
 from experiments.picture import legend, lines
 
 SKEWS = {"LCL": (0.1, 0.4, 0.6, 0.8, 0.9, 1.0), "LLL": (0.1, 0.4, 0.6, 0.8, 0.9, 1.0), "LQL": (0.25, 0.35, 0.5)}
@@ -45,7 +45,8 @@ def setup(scale: Scale, *more: Scaled) -> tuple[Scaled, ...]:
         Scaled("items in the domain", "1,000,000", "1,000,000"),
         Scaled("channels N, grown one at a time", "10", "10"),
         Scaled("tolerance alpha, threshold scaler sigma, utility", "1.2, 0.1, APM", "1.2, 0.1, APM"),
-        Scaled("frequencies", "from lossy counters", "those of Zipf's law, z = 1 unless varied"),
+        Scaled("frequencies", "from three lossy counters", "from three lossy counters, z = 1 unless varied"),
+        Scaled("rows of a lossy counter, W to 1.5 W", "not said", f"W = {WINDOW:,}, 0.75 W between two steps"),
         *more,
     )
 
@@ -57,6 +58,12 @@ def both(title: str, label: str, values: Iterable[object], series: Series) -> tu
         Table(f"{title}, relative imbalance b", (label, *series), _rows(labels, series, lambda sample: sample.b)),
         Table(f"{title}, relative migration m", (label, *series), _rows(labels, series, lambda sample: sample.m)),
     )
+
+
+def earlier(title: str, grown: Series, at: Sequence[int]) -> tuple[Table, Table]:
+    """Tables of the steps of growth before the last: `grown` has one for each number of channels from 2 on."""
+    some = {name: [samples[n - 2] for n in at] for name, samples in grown.items()}
+    return both(title, "N", at, some)
 
 
 def _rows(

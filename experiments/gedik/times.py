@@ -1,38 +1,38 @@
-"""Construction times over a parameter: what Figures 12 to 14 share."""
+"""Construction times over a parameter: what Figures 12 to 14 share. The ring and the explicit map are timed apart."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from experiments.figure import Cell, Table
+from experiments.figure import Cell, Measured, Table
 from experiments.gedik.grow import TRACKING
 from experiments.gedik.sweep import Series
 from experiments.picture import legend, lines
 
-BUILT = ("consistent", *TRACKING)
-Times = dict[str, list[float]]
-"""Milliseconds by algorithm, for each value of the parameter."""
+RING = "ring"
+Times = dict[str, list[Measured]]
+"""Milliseconds of the ring, and of the map of each algorithm, for each value of the parameter."""
 
 
 def milliseconds(series: Series) -> Times:
-    """Of the ring and the explicit map together."""
-    return {name: [1000 * sample.seconds for sample in series[name]] for name in BUILT}
+    """Of the ring, which all algorithms have, and of each one's explicit map."""
+    maps = {name: [sample.map_ms for sample in series[name]] for name in TRACKING}
+    return {RING: [sample.ring_ms for sample in series["consistent"]], **maps}
 
 
-def explicit(times: Times, name: str) -> list[float]:
-    """Of the explicit map alone: without the ring, which is all that consistent hashing builds."""
-    return [
-        max(whole - ring, 0.001) for whole, ring in zip(times[name], times["consistent"], strict=True)
-    ]  # at least a microsecond, so that ratios exist
+def whole(times: Times, name: str, at: int) -> float:
+    """The ring and the map of an algorithm together, which is what the paper's figures show."""
+    return times[RING][at].mean + times[name][at].mean
 
 
 def table(label: str, values: Sequence[object], times: Times) -> Table:
     """The times as a table."""
+    columns = (label, RING, *(f"map of {name}" for name in TRACKING))
     rows: tuple[tuple[Cell, ...], ...] = tuple(
-        (str(value), *(times[name][i] for name in BUILT)) for i, value in enumerate(values)
+        (str(value), *(times[name][i] for name in times)) for i, value in enumerate(values)
     )
-    return Table("Milliseconds to construct", (label, *BUILT), rows)
+    return Table("Milliseconds to construct", columns, rows)
 
 
 def draw(values: Sequence[float], times: Times, x: str, log: bool = False) -> Callable[[Any], None]:
@@ -40,7 +40,8 @@ def draw(values: Sequence[float], times: Times, x: str, log: bool = False) -> Ca
 
     def drawn(figure: Any) -> None:
         axes = figure.subplots()
-        lines(axes, values, times, x=x, y="milliseconds to construct")
+        named = {RING: times[RING], **{f"map of {name}": times[name] for name in TRACKING}}
+        lines(axes, values, named, x=x, y="milliseconds to construct")
         axes.set_yscale("log")
         if log:
             axes.set_xscale("log")

@@ -1,8 +1,8 @@
 """Run by test_crash.py as a program of its own, to be killed: seven queries, each into a sink of its own.
 
 Two have windows of aggregates, and three functions of whole windows: by batches, by batches whose size changes as often
-as it can, and by panes. In another one slots and keys move from worker to worker as often as they can, and the last
-delivers rows in order.
+as it can, and by panes. In another one slots and keys move from worker to worker as often as they can, with timers and
+with state that expires, and the last delivers rows in order.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from datetime import timedelta
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -34,15 +35,21 @@ Change = Callable[[Any, np.random.Generator], None]
 
 
 class Running(sk.Processor):
-    """Numbers the rows of a page, and adds up their prices."""
+    """Numbers the rows of a page, and adds up their prices; numbers anew, and says so, after three quiet seconds."""
 
     state = "n long, total decimal(20,2)"
+    ttl = "8 seconds"
 
     def process(self, key: tuple[Any, ...], rows: sk.Rows, state: sk.State) -> Iterator[tuple[Any, ...]]:
         for price in rows["price"]:
             state["n"] = (state["n"] or 0) + 1
             state["total"] = (state["total"] or Decimal(0)) + price
             yield state["n"], state["total"]
+        state.timer = max(rows["ts"]) + timedelta(seconds=3)
+
+    def expire(self, key: tuple[Any, ...], state: sk.State) -> Iterator[tuple[Any, ...]]:
+        yield -state["n"], state["total"]
+        state["n"] = 0
 
 
 Sums = tuple[int, Decimal, int, int]
@@ -80,6 +87,8 @@ def placed(events: DataFrame, folder: Path, seed: int) -> StreamingQuery:
         Running(),
         "n long, total decimal(20,2)",
         folder=str(folder / "placement"),
+        time="ts",
+        watermark="5 seconds",
         order="price",
         slots=8,
         rule=sk.place.Rule(alpha=1e9),  # only what is announced below

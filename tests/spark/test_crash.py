@@ -28,6 +28,9 @@ from support.streams import stream_of
 
 JOB = Path(__file__).with_name("crash_job.py")
 FILES = 3 + KILLS  # a run that is killed may commit one of them, or none
+QUIET, TTL = timedelta(seconds=3), timedelta(seconds=8)
+Kept = tuple[int, Decimal, datetime | None, datetime]
+"""What is kept of a page: the number and the sum of its rows, its timer, and the time of its last row."""
 WINDOWS = ("dalton", "local", "batch", "tuned", "pane")
 SCHEMA = pa.schema(
     [("ts", pa.timestamp("us", "UTC")), ("page", pa.string()), ("price", pa.decimal128(12, 2)), ("n", pa.int64())]
@@ -95,7 +98,8 @@ def test_a_query_killed_at_random_gives_the_rows_of_one_that_was_not(spark: Spar
         found = spark.read.parquet(str(tmp_path / way))
         assert sorted(map(repr, flat(found).collect())) == wanted[ends], way
     found = spark.read.parquet(str(tmp_path / "placed"))
-    given = running(tmp_path, batches(tmp_path, "placed"))
+    given = running(tmp_path)
+    assert min(n for _page, n, _total in given) < 0  # timers were called
     assert sorted(map(repr, map(tuple, found.collect()))) == sorted(map(repr, given))
     for folder in ("placement", "sizes"):
         versions = [int(path.stem) for path in (tmp_path / folder / "versions").iterdir()]
@@ -107,15 +111,20 @@ def test_a_query_killed_at_random_gives_the_rows_of_one_that_was_not(spark: Spar
     assert found == sorted(times)[: len(found)]
 
 
-def batches(folder: Path, way: str) -> tuple[int, ...]:
-    """The last file of each micro-batch of a query.
+def begun(folder: Path, way: str) -> list[tuple[int, int]]:
+    """The last file of each micro-batch of a query, and its watermark in milliseconds, as Spark noted them.
 
     Spark notes a file as seen before it notes the micro-batch. If it is killed between the two, the next run takes the
     file together with the next one: the micro-batches are others, and with them the rows that are too late.
     """
     offsets = sorted((folder / f"{way}-checkpoint/offsets").glob("[0-9]*"), key=lambda path: int(path.name))
-    ends = [json.loads(path.read_text().splitlines()[-1])["logOffset"] for path in offsets]
-    return tuple(sorted(set(ends)))
+    lines = [list(map(json.loads, path.read_text().splitlines()[1:])) for path in offsets]
+    return [(last["logOffset"], first["batchWatermarkMs"]) for first, *_, last in lines]
+
+
+def batches(folder: Path, way: str) -> tuple[int, ...]:
+    """The last file of each micro-batch that had rows."""
+    return tuple(sorted({last for last, _watermark in begun(folder, way)}))
 
 
 def grouped(folder: Path, ends: tuple[int, ...]) -> list[pa.Table]:
@@ -125,15 +134,32 @@ def grouped(folder: Path, ends: tuple[int, ...]) -> list[pa.Table]:
     return [pa.concat_tables(map(pq.read_table, files[first + 1 : last + 1])) for first, last in edges]
 
 
-def running(folder: Path, ends: tuple[int, ...]) -> list[tuple[str | None, int, Decimal]]:
-    """Every row's number and the sum of prices so far, of its page: batch by batch, and by price inside of one."""
-    counts: dict[str | None, tuple[int, Decimal]] = {}
-    given = []
-    for table in grouped(folder, ends):
-        for row in sorted(table.to_pylist(), key=lambda row: row["price"]):
-            n, total = counts.get(row["page"], (0, Decimal(0)))
-            counts[row["page"]] = n + 1, total + row["price"]
-            given.append((row["page"], *counts[row["page"]]))
+def running(folder: Path) -> list[tuple[str | None, int, Decimal]]:
+    """What the placed query is to give: of timers that are due, and then of rows that are not late, by price."""
+    kept: dict[str | None, Kept] = {}
+    given: list[tuple[str | None, int, Decimal]] = []
+    files, done = sorted((folder / "in").iterdir()), -1
+    for last, milliseconds in begun(folder, "placed"):
+        watermark = datetime.fromtimestamp(0, timezone.utc) + timedelta(milliseconds=milliseconds)
+        for page, (n, total, timer, touched) in list(kept.items()):
+            if timer is not None and timer <= min(watermark, touched + TTL):
+                given.append((page, -n, total))
+                kept[page] = 0, total, None, touched
+            if touched < watermark - TTL:
+                del kept[page]
+        rows = [row for path in files[done + 1 : last + 1] for row in pq.read_table(path).to_pylist()]
+        for row in sorted(rows, key=lambda row: row["price"]):
+            if row["ts"] <= watermark:
+                continue
+            n, total, timer, touched = kept.get(row["page"], (0, Decimal(0), None, row["ts"]))
+            n, total, touched = n + 1, total + row["price"], max(touched, row["ts"])
+            given.append((row["page"], n, total))
+            kept[row["page"]] = n, total, timer, touched
+        for page in {row["page"] for row in rows if row["ts"] > watermark}:
+            n, total, _timer, touched = kept[page]
+            newest = max(row["ts"] for row in rows if row["page"] == page and row["ts"] > watermark)
+            kept[page] = n, total, newest + QUIET, touched
+        done = last
     return given
 
 

@@ -14,6 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 
 import skewless as sk
 from skewless.api.watch import Watch
+from skewless.workload import Zipf
 from support.streams import partitions, start, stream_of
 
 BATCHES, SLOTS, KEYS = 9, 16, 100
@@ -102,3 +103,41 @@ def test_any_number_of_workers_come_and_go_under_every_placer(
         moves = tmp_path / name / "moves"
         handed = [sum(file.stat().st_size for file in (moves / str(version)).iterdir()) for version in (1, 2, 3)]
         assert min(handed) > 1000  # state moved each time
+
+
+@pytest.mark.long
+def test_a_zipf_stream_is_balanced_by_four_workers_by_eight_and_by_six(spark: SparkSession, tmp_path: Path) -> None:
+    stream, sizes = Zipf(1.0, keys=10_000, seed=5), {2: 8, 5: 6}
+    keys = list(stream.blocks(9 * 20_000, block=20_000))
+    tables = [pa.table({"key": some, "v": some % 7}) for some in keys]
+    wanted = expected(tables)
+    placers = [kind(slots=64, tail=True) for kind in (sk.place.Scan, sk.place.Redist, sk.place.Readj)]
+    given: dict[str, dict[int, Counter[Any]]] = {}
+    loads: dict[str, dict[int, list[int]]] = {}
+
+    def scale(name: str, df: DataFrame, batch: int, watching: Watch) -> None:
+        given.setdefault(name, {})[batch] = Counter(map(tuple, df.collect()))
+        assert watching.wait(batch)
+        if batch:
+            loads.setdefault(name, {})[batch - 1] = [rows for _worker, rows in sorted(watching.loads.items())]
+        if batch in sizes:
+            watching.rebalance(sizes[batch])
+
+    with partitions(spark, 8):
+        rows, queries = stream_of(spark, tmp_path / "in", tables), {}
+        still = sk.place.Rule(alpha=float("inf"))  # only what is asked for
+        for placer in (*placers, sk.place.Even(slots=64)):
+            result = sk.keyed(rows, "key", workers=4, place=placer).process(
+                Totals(), "n long, total long", folder=str(tmp_path / placer.name), rule=still
+            )
+            queries[placer.name] = start(result, tmp_path / f"{placer.name} checkpoint", partial(scale, placer.name))
+    for name, query in queries.items():
+        query.awaitTermination()
+        assert given[name] == wanted
+        for batch, workers in ((0, 4), (4, 8), (7, 6)):
+            there = loads[name][batch]
+            print(f"{name}, {workers} workers: {max(there) * workers / sum(there):.2f}")
+            assert len(there) == workers
+            assert all(there)
+            # Before the first change slots are spread blindly, and the most frequent key has a tenth of the rows.
+            assert batch == 0 or max(there) * workers / sum(there) <= 1.15, name

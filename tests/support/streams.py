@@ -54,9 +54,17 @@ def stream_of(spark: SparkSession, folder: Path, tables: Sequence[pa.Table]) -> 
 
 
 def start(
-    result: DataFrame, checkpoint: Path, each: Callable[[DataFrame, int, Watch], None], mode: str = "append"
+    result: DataFrame,
+    checkpoint: Path,
+    each: Callable[[DataFrame, int, Watch], None],
+    mode: str = "append",
+    *,
+    available_now: bool = True,
 ) -> StreamingQuery:
-    """Start a query to the end of its files, which hands each micro-batch to `each` with the handle on the query."""
+    """Start a query, which hands each micro-batch to `each` with the handle on the query.
+
+    With `available_now` it ends with the files that are there, and otherwise it waits for more.
+    """
     handle: SimpleQueue[Watch] = SimpleQueue()
 
     def taken(df: DataFrame, batch: int) -> None:
@@ -65,7 +73,8 @@ def start(
         each(df, batch, watching)
 
     writer = result.writeStream.foreachBatch(taken).option("checkpointLocation", str(checkpoint))
-    query = writer.outputMode(mode).trigger(availableNow=True).start()
+    writer = writer.outputMode(mode)
+    query = (writer.trigger(availableNow=True) if available_now else writer).start()
     handle.put(sk.watch(query))
     return query
 

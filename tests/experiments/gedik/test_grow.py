@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from experiments.figure import Measured
-from experiments.gedik import balance
+from experiments.gedik import balance, counting
 from experiments.gedik.construct import construct
 from experiments.gedik.function import PartitioningFunction
-from experiments.gedik.grow import NAMES, Grown, Sample, Setting, measure
+from experiments.gedik.grow import NAMES, Grown, Sample, Setting, measure, steps
 from experiments.gedik.size import counted, mapped
 from experiments.gedik.sweep import crossing
 from skewless.core.hashing import xxhash64
@@ -25,7 +27,7 @@ def silent(doing: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_the_last_step_is_measured_over_the_whole_domain(name: str) -> None:
-    setting = Setting(channels=5, letters="LQL", domain=DOMAIN)
+    setting = Setting(channels=5, letters="LQL", domain=DOMAIN, window=None)
     sample = measure(name, setting, 2, silent)
     for run, found in enumerate(sample.runs):
         items, frequencies = xxhash64(np.arange(DOMAIN), seed=run + 1), Zipf(1.0, keys=DOMAIN).frequencies
@@ -42,7 +44,8 @@ def test_the_last_step_is_measured_over_the_whole_domain(name: str) -> None:
         )
         moved = balance.relative_migration(resources, frequencies, before(items), where, 5)
         assert found.migration == pytest.approx(moved, rel=1e-12)
-        assert found.seconds >= 0
+        assert found.tracked == len(after)
+        assert min(found.ring_seconds, found.map_seconds) >= 0
     assert sample.b == Measured.of([run.imbalance for run in sample.runs])
 
 
@@ -56,17 +59,49 @@ def test_uniform_hashing_moves_all_but_one_in_so_many_channels() -> None:
     assert measure("uniform", Setting(z=0.1, domain=DOMAIN, channels=8), 3, silent).m.mean == pytest.approx(7, rel=0.01)
 
 
+def test_functions_are_built_from_what_three_staggered_counters_saw() -> None:
+    window, epsilon = 20_000, 0.001
+    found = counting.counted(1.0, 1000, window, epsilon, 4, run=2)
+    stream = np.concatenate(list(Zipf(1.0, keys=1000, seed=3).blocks(4 * 15_000, block=15_000)))
+    # A counter starts every 10,000 rows, and the oldest that has come to 20,000 answers; at first, the only one.
+    for seen, (start, stop) in zip(
+        found, [(0, 15_000), (10_000, 30_000), (20_000, 45_000), (40_000, 60_000)], strict=True
+    ):
+        true = np.bincount(stream[start:stop], minlength=1000) / (stop - start)
+        assert (seen.shares <= true[seen.ranks] + 1e-12).all()
+        assert (seen.shares >= true[seen.ranks] - epsilon).all()
+        assert set(np.flatnonzero(true > epsilon)) <= set(seen.ranks.tolist())
+
+
+def test_an_item_that_may_pass_the_threshold_is_tracked() -> None:
+    items, shares = np.arange(1, 4), np.array([0.3, 0.0017, 0.0015])  # delta is 0.00176 for ten channels
+    placer = Setting().placer("scan")
+    assert len(construct(placer, items, shares, None, 10, DOMAIN)) == 1
+    assert construct(placer, items, shares, None, 10, DOMAIN, error=0.0002).items.tolist() == [1, 2]
+
+
+@pytest.mark.parametrize("name", ["uniform", "consistent", "readj"])
+def test_the_last_of_all_steps_is_the_last_step(name: str) -> None:
+    setting = Setting(channels=5, domain=DOMAIN, window=20_000)
+    (last,), every = measure(name, setting, 1, silent).runs, steps(name, setting, 1, silent)
+    assert len(every) == 4
+    assert (every[-1].b.mean, every[-1].m.mean) == (last.imbalance, last.migration)
+    two = measure(name, replace(setting, channels=2, window=None), 1, silent)
+    assert steps(name, replace(setting, window=None), 1, silent)[0].b == two.b
+
+
 def test_sizes_are_those_of_the_functions() -> None:
     setting = Setting(channels=6, domain=DOMAIN)
-    items, frequencies = xxhash64(np.arange(DOMAIN), seed=1), Zipf(1.0, keys=DOMAIN).frequencies
-    built = construct(setting.placer("readj"), items[:10_000], frequencies[:10_000], None, 6, DOMAIN)
-    assert mapped(setting) == len(built) > 0
-    assert counted(setting) > mapped(setting)
+    assert mapped(setting, 2) == measure("readj", setting, 2, silent).tracked
+    exactly = replace(setting, window=None)
+    assert mapped(exactly, 2).error == 0
+    assert mapped(setting, 2).mean == pytest.approx(mapped(exactly, 2).mean, rel=0.2)
+    assert counted(setting, 2).mean > mapped(setting, 2).mean > 0
 
 
 def test_a_crossing_lies_between_two_values() -> None:
     def of(b: float) -> Sample:
-        return Sample((Grown((b, b, b), 1.0, 0.0),))
+        return Sample((Grown((b, b, b), 1.0),))
 
     assert crossing([0.0, 1.0, 2.0], [of(0.5), of(0.8), of(1.2)]) == pytest.approx(1.5)
     assert crossing([0.0, 1.0], [of(1.5), of(2.0)]) == 0.0
