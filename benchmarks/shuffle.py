@@ -7,13 +7,15 @@ exponent s that is swept here. Its defaults are 1,000 consumers, s = 0, and stat
 and the records are those that matched, so that matching is not measured.
 
 Claims tested: `process` with the same black box is faster than Spark's three ways to write it in Python at every s, and
-with `even` its busiest worker has fewer rows than by Spark's hash.
+with `even` its busiest worker has fewer rows than by Spark's hash. Spark's `flatMapGroupsWithState`, the black box in
+Java and no Python at all, is measured beside them where there is a Java compiler.
 
 `make bench-shuffle` runs this and writes it to docs/results/shuffle.md.
 """
 
 from __future__ import annotations
 
+import shutil
 import struct
 from collections.abc import Iterable, Iterator
 from functools import partial
@@ -28,16 +30,18 @@ from pyspark.sql.streaming.state import GroupState, GroupStateTimeout
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
 
 import skewless as sk
+from benchmarks.jvm import CLASS_PATH
 from benchmarks.process import run, write
 from skewless.core.hashing import murmur3
 
-WORKERS, CONSUMERS, ROWS, RECORD, STATE, OUTPUT = 8, 1_000, 20_000, 1_024, 128, 10
-BATCHES, WARM = 6, 2
+WORKERS, CONSUMERS, ROWS, RECORD, STATE, OUTPUT = 8, 1_000, 50_000, 1_024, 128, 10
+BATCHES, WARM = 7, 3
 EXPONENTS = (0.0, 0.5, 1.0, 1.5)
 COLUMNS = "consumer long, time long, data binary"
 GIVEN = "event binary"
 SPARKS = ("transformWithState", "transformWithStateInPandas", "applyInPandasWithState")
 WAYS = (*SPARKS, "process, hash", "process, even")
+JVM = "flatMapGroupsWithState, JVM"
 _HEAD = struct.Struct(">qqqq")
 
 
@@ -130,26 +134,28 @@ def _records(frames: Iterator[pd.DataFrame]) -> Iterator[tuple[int, bytes]]:
 
 def table(spark: SparkSession, folder: Path) -> list[str]:
     """Every way at every exponent."""
+    ways = (*WAYS, JVM) if spark.conf.get(CLASS_PATH, None) else WAYS
     lines = [
         f"{CONSUMERS:,} consumers on {WORKERS} workers, {ROWS:,} records of {RECORD:,} bytes a micro-batch, state of",
         f"{STATE} bytes, an event every {OUTPUT} records. Microseconds a record, means of {BATCHES - WARM} micro-",
-        f"batches after {WARM} that do not count; in brackets the speed over that of the fastest of Spark's.",
+        f"batches after {WARM} that do not count; in brackets the speed over that of the fastest of Spark's in Python.",
         "",
-        f"| s | {' | '.join(WAYS)} | busiest over mean, hash of Spark | even |",
-        "|" + "---|" * (len(WAYS) + 3),
+        f"| s | {' | '.join(ways)} | busiest over mean, hash of Spark | even |",
+        "|" + "---|" * (len(ways) + 3),
     ]
     for s in EXPONENTS:
         files = folder / f"s-{s}"
         consumers = write_stream(files, s)
         times, busiest = {}, float("nan")
-        for way in WAYS:
+        for way in ways:
             seconds, _bytes, query = run(spark, files, COLUMNS, partial(built, way), BATCHES, WARM)
             times[way] = seconds / ROWS * 1e6
             print(f"s = {s}: {way}: {times[way]:.0f} us", flush=True)
             if way == "process, even":
                 busiest = sk.watch(query).imbalance or busiest
+        shutil.rmtree(files)
         rival = min(times[way] for way in SPARKS)
-        figures = [f"{times[way]:.0f}" + ("" if way in SPARKS else f" ({rival / times[way]:.1f}x)") for way in WAYS]
+        figures = [f"{times[way]:.0f}" + ("" if way in SPARKS else f" ({rival / times[way]:.1f}x)") for way in ways]
         lines.append(f"| {s} | {' | '.join(figures)} | {by_hash(consumers):.2f} | {busiest:.2f} |")
         print(lines[-1], flush=True)
     return lines
@@ -166,6 +172,9 @@ def built(way: str, rows: DataFrame, work: Path) -> DataFrame:
         return grouped.applyInPandasWithState(
             apply_consumer, schema, "data binary", "update", GroupStateTimeout.NoTimeout
         )
+    if way == JVM:
+        events = rows.sparkSession._jvm.skewless.benchmarks.Consumers.events(rows._jdf, STATE, OUTPUT)  # type: ignore[attr-defined]
+        return DataFrame(events, rows.sparkSession)
     placer = way.split(", ")[1]
     return sk.keyed(rows, "consumer", place=placer).process(Consumer(), GIVEN, folder=str(work / "placement"))
 

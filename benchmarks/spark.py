@@ -12,14 +12,31 @@ import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
+from typing import NamedTuple
 
 from pyspark.sql import SparkSession
 
 import skewless as sk
-from benchmarks import apply, chop, handover, memory, migrate, nexmark, place, process, shuffle, skew, windows
+from benchmarks import apply, chop, handover, jvm, memory, migrate, nexmark, place, process, shuffle, skew, windows
 
-Part = tuple[str, int | None, Callable[[SparkSession, Path], list[str]]]
-"""Its title, the cores of its session (None for all), and what it measures."""
+
+class Part(NamedTuple):
+    """A part of a page.
+
+    Attributes
+    ----------
+    title, cores
+        Its title, and the cores of its session; None for all.
+    measure
+        What it measures.
+    settings
+        Further settings of its session, which may have something made in a folder.
+    """
+
+    title: str
+    cores: int | None
+    measure: Callable[[SparkSession, Path], list[str]]
+    settings: Callable[[Path], dict[str, str]] = lambda _folder: {}
 
 
 def _without_spark(table: Callable[[], list[str]]) -> Callable[[SparkSession, Path], list[str]]:
@@ -32,36 +49,36 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
         "Windows on Spark",
         "make bench-spark",
         [
-            ("Sliding windows", None, windows.table),
-            ("Memory", None, memory.table),
+            Part("Sliding windows", None, windows.table),
+            Part("Memory", None, memory.table),
         ],
     ),
-    "skew": ("Skew in wall-clock time", "make bench-skew", [("Sixteen workers", skew.WORKERS, skew.table)]),
+    "skew": ("Skew in wall-clock time", "make bench-skew", [Part("Sixteen workers", skew.WORKERS, skew.table)]),
     "place": (
         "Keys that stay whole",
         "make bench-place",
         [
-            ("Processors in Python", None, process.table),
-            ("Moving state", migrate.WORKERS, migrate.table),
-            ("Moving against size", None, _without_spark(handover.table)),
-            ("Tail slots", None, _without_spark(place.table)),
+            Part("Processors in Python", None, process.table),
+            Part("Moving state", migrate.WORKERS, migrate.table),
+            Part("Moving against size", None, _without_spark(handover.table)),
+            Part("Tail slots", None, _without_spark(place.table)),
         ],
     ),
-    "nexmark": ("Nexmark", "make bench-nexmark", [("Queries as streams", None, nexmark.table)]),
+    "nexmark": ("Nexmark", "make bench-nexmark", [Part("Queries as streams", None, nexmark.table)]),
     "shuffle": (
         "ShuffleBench's case",
         "make bench-shuffle",
-        [("Black boxes with state", shuffle.WORKERS, shuffle.table)],
+        [Part("Black boxes with state", shuffle.WORKERS, shuffle.table, jvm.settings)],
     ),
     "chop": (
         "Time cut, not keys",
         "make bench-chop",
         [
-            ("Medians on Spark", None, apply.medians),
-            ("Split on Spark", apply.SPLIT_WORKERS, apply.split),
-            ("Scale-up on Spark", apply.WORKERS[-1], apply.scale_up),
-            ("Order on Spark", None, apply.order),
-            ("Simulated", None, _without_spark(chop.table)),
+            Part("Medians on Spark", None, apply.medians),
+            Part("Split on Spark", apply.SPLIT_WORKERS, apply.split),
+            Part("Scale-up on Spark", apply.WORKERS[-1], apply.scale_up),
+            Part("Order on Spark", None, apply.order),
+            Part("Simulated", None, _without_spark(chop.table)),
         ],
     ),
 }
@@ -77,13 +94,13 @@ def main() -> None:
         sys.exit("there is no docs/results here; run this from the top of the repository, as the Makefile does")
     title, command, parts = PAGES[page]
     lines = [f"# {title}", "", f"Made by `{command}`, on all cores of one machine.", ""]
-    for name, cores, part in parts:
+    for name, cores, measure, settings in parts:
         if wanted and name.split()[0].lower() not in wanted:
             continue
         folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
-        spark = sk.session(cores, memory="6g", spark_sql_session_timeZone="UTC")
+        spark = sk.session(cores, memory="6g", spark_sql_session_timeZone="UTC", **settings(folder))
         try:
-            lines += [f"## {name}", "", *part(spark, folder), ""]
+            lines += [f"## {name}", "", *measure(spark, folder), ""]
         finally:
             spark.stop()
             shutil.rmtree(folder, ignore_errors=True)
