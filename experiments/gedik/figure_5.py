@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Tell
-from experiments.gedik.grow import TRACKING
+from experiments.gedik.grow import RUNS, TRACKING, Setting, measure
 from experiments.gedik.sweep import SIGMAS, Series, both, draw_both, mean_m, setup, sigmas
 
 LOW = SIGMAS.index(0.008)
@@ -13,6 +13,11 @@ DEFAULT = SIGMAS.index(0.1)
 def run(scale: Scale, tell: Tell) -> Outcome:
     """Measure all algorithms over sigma, under LCL and LQL."""
     lcl, lql = (sigmas(letters, scale, tell) for letters in ("LCL", "LQL"))
+    exactly = [
+        {name: measure(name, Setting(letters="LQL", sigma=sigma, window=None), RUNS[scale], tell) for name in TRACKING}
+        for sigma in (0.25, 0.5)
+    ]
+    true_jump = min(exactly[1][name].b.mean / exactly[0][name].b.mean for name in TRACKING)
     checks = (
         Check("imbalance at the lowest sigma over that at the highest, LCL, the most", _gain(lcl, LOW, -1), high=0.85),
         Check(
@@ -37,6 +42,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             "jump of the imbalance from sigma = 0.25 to 0.5, LQL, the least",
             min(lql[name][4].b.mean / lql[name][3].b.mean for name in TRACKING),
             low=1.3,
+            why=f"By the true frequencies it is {true_jump:.2f}. The lossy counters also return items just below "
+            "the threshold, so that a little more is tracked at sigma = 0.5 than has to be, and the jump is smaller.",
         ),
         Check(
             "imbalance at the lowest sigma over the default one, LQL over LCL",

@@ -24,6 +24,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     scans = {utility: measure("scan", Setting(channels=32, utility=utility), runs, tell) for utility in UTILITIES}
     free = {n: measure("readj", Setting(channels=n, most_moves=NO_LIMIT), runs, tell) for n in (10, 32)}
     bound = {n: measure("readj", Setting(channels=n), runs, tell) for n in free}
+    at_8 = measure("readj", Setting(channels=8, window=None), runs, tell)
+    true_rise = windows[None]["readj"].m.mean / at_8.m.mean
     uniform, consistent = found["uniform"], found["consistent"]
     checks = (
         Check("migration of uniform hashing over the most of the others, N = 32", _over_others(found), low=5),
@@ -35,7 +37,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         Check("migration of redist from N = 8 on, the least", min(s.m.mean for s in found["redist"][2:]), low=0.85),
         Check("migration of redist, the most", max(s.m.mean for s in found["redist"]), high=1.35),
         Check(
-            "migration of readj at N = 32 over that at 8", found["readj"][-1].m.mean / found["readj"][2].m.mean, low=1.5
+            "migration of readj at N = 32 over that at 8",
+            found["readj"][-1].m.mean / found["readj"][2].m.mean,
+            low=1.5,
+            why=f"By the true frequencies it is {true_rise:.2f}. With the counters readj moves more at few channels "
+            "too, as items at the threshold come and go from step to step.",
         ),
         Check("imbalance of consistent hashing, N = 32", consistent[-1].b.mean, low=2.0),
         Check(
