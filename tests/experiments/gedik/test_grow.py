@@ -50,9 +50,9 @@ def test_the_last_step_is_measured_over_the_whole_domain(name: str) -> None:
 
 
 def test_runs_differ_and_are_the_same_again() -> None:
-    first, second = measure("scan", Setting(channels=4, domain=DOMAIN), 2, silent).runs
+    first, second = measure("scan", Setting(channels=4, domain=DOMAIN, window=50_000), 2, silent).runs
     assert first.migration != second.migration
-    assert measure("scan", Setting(channels=4, domain=DOMAIN), 1, silent).runs == (first,)
+    assert measure("scan", Setting(channels=4, domain=DOMAIN, window=50_000), 1, silent).runs == (first,)
 
 
 def test_uniform_hashing_moves_all_but_one_in_so_many_channels() -> None:
@@ -91,7 +91,7 @@ def test_the_last_of_all_steps_is_the_last_step(name: str) -> None:
 
 
 def test_sizes_are_those_of_the_functions() -> None:
-    setting = Setting(channels=6, domain=DOMAIN)
+    setting = Setting(channels=6, domain=DOMAIN, window=100_000)
     assert mapped(setting, 2) == measure("readj", setting, 2, silent).tracked
     exactly = replace(setting, window=None)
     assert mapped(exactly, 2).error == 0
