@@ -1,0 +1,1 @@
+"""AutoFlow's figures: latency and throughput of each reducer under hot spots that stay, come suddenly, and wander."""
