@@ -21,7 +21,7 @@ $(ready) $(docs) $(learn): export PIP_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_BUILD_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_USE_PEP517 := 1
 
-.PHONY: help test test-learn test-long fast soak lint docs bench bench-blocks bench-batches bench-chop bench-costs bench-elastic bench-nexmark bench-place bench-planning bench-route bench-shuffle bench-simulator bench-skew bench-spark bench-team bench-versions demo figures figures-full clean java compiling
+.PHONY: help test test-learn test-long fast soak lint docs bench bench-autoflow bench-blocks bench-batches bench-chop bench-costs bench-elastic bench-nexmark bench-place bench-planning bench-route bench-shuffle bench-simulator bench-skew bench-spark bench-team bench-versions demo figures figures-full clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -64,6 +64,9 @@ demo: java $(ready) | compiling  ## a skewed clickstream through Spark's own win
 
 bench: $(ready) | compiling  ## measure the speed of the routing kernels
 	.venv/bin/python -m benchmarks.split
+
+bench-autoflow: java $(ready) | compiling  ## measure AutoFlow's workloads on Spark, by worker (about 35 minutes)
+	.venv/bin/python -m benchmarks.autoflow
 
 bench-blocks: $(ready) | compiling  ## measure ways to divide a micro-batch by Prompt's costs
 	.venv/bin/python -m benchmarks.blocks

@@ -65,7 +65,7 @@ class Case:
 
 
 def _fixed(name: str, workers: int, share: float, hot: tuple[int, ...]) -> Case:
-    return Case(name, workers, (HotSpot(share, hot),), 75.0, 5)
+    return Case(name, workers, (HotSpot(share, hot),), 105.0, 5)
 
 
 FIXED = (
@@ -75,8 +75,8 @@ FIXED = (
     _fixed("5mn 5o 80 % on two of five", 5, 0.8, (1, 3)),
 )
 SPIKES = (
-    Case("6a 6b 60 % for 20 s", 3, (HotSpot(0.6, (1,), 10.0, 30.0),), 60.0, 2),
-    Case("6c 6d 80 % for 10 s", 3, (HotSpot(0.8, (1,), 10.0, 20.0),), 60.0, 1),
+    Case("6a 6b 60 % for 20 s", 3, (HotSpot(0.6, (1,), 10.0, 30.0),), 50.0, 2),
+    Case("6c 6d 80 % for 10 s", 3, (HotSpot(0.8, (1,), 10.0, 20.0),), 50.0, 1),
 )
 """Both bring about as many rows too many, the second in half the time."""
 WANDERING = (

@@ -1,0 +1,71 @@
+"""AutoFlow, Figure 7: a hot spot that wanders, and reducers that are hot in turn."""
+
+from __future__ import annotations
+
+from experiments.autoflow.reducers import AUTOFLOW, OFF, Runs, draw, kinds, moving, peaks, run_all, setup
+from experiments.autoflow.setting import WANDERING
+from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
+
+LEFT = 0.25
+"""A hot spot is left if its latency is more than this of what it is without moving."""
+
+
+def run(scale: Scale, tell: Tell) -> Outcome:
+    """Both workloads."""
+    mild, harsh = all_runs = run_all(WANDERING, scale, tell)
+    checks: list[Check] = []
+    for kind in kinds(mild):
+        peak = {
+            panel: kinds(runs)[kind][name].peak
+            for runs in all_runs
+            for panel, name in ((runs.case.off, OFF), (runs.case.on, AUTOFLOW))
+        }
+        checks += [
+            Check(f"{kind}: longest latency, 7b over 7a", peak["7b"] / peak["7a"], high=0.999),
+            Check(f"{kind}: longest latency, 7d over 7c", peak["7d"] / peak["7c"], high=0.999),
+            Check(f"{kind}: longest latency, 7d over 7b", peak["7d"] / peak["7b"], low=1.001),
+            Check(f"{kind}: hot spots left of four, 7b", left(mild, kind), low=1, high=1, essential=False),
+            Check(f"{kind}: hot spots left of four, 7d", left(harsh, kind), low=1, high=3, essential=False),
+        ]
+    return Outcome(
+        (
+            *setup(WANDERING, scale),
+            Scaled("a hot spot stays", "not said", "for 20 s, four of them one after the other"),
+        ),
+        f"With 50 % that wander, the longest latency is {mild.tuples[OFF].peak:.1f} s without moving and "
+        f"{mild.tuples[AUTOFLOW].peak:.1f} s with AutoFlow; with 80 % in turn {harsh.tuples[OFF].peak:.1f} and "
+        f"{harsh.tuples[AUTOFLOW].peak:.1f} s.",
+        tuple(checks),
+        (peaks(all_runs), _by_spot(all_runs), moving(all_runs)),
+        lambda figure: draw(figure, all_runs),
+    )
+
+
+def left(runs: Runs, kind: str) -> int:
+    """The hot spots in whose time latency is still high, compared with no moving."""
+    traces = kinds(runs)[kind]
+    spans = [(spot.start, spot.end) for spot in runs.case.spots]
+    return sum(traces[AUTOFLOW].peak_within(*span) > LEFT * traces[OFF].peak_within(*span) for span in spans)
+
+
+def _by_spot(all_runs: list[Runs]) -> Table:
+    rows: list[tuple[Cell, ...]] = []
+    for runs in all_runs:
+        for kind, traces in kinds(runs).items():
+            for spot in runs.case.spots:
+                there = [round(trace.peak_within(spot.start, spot.end), 2) for trace in traces.values()]
+                rows.append((runs.case.name, kind, f"{spot.start:g} to {spot.end:g} s, on {spot.workers[0]}", *there))
+    return Table(
+        "Longest latency while each hot spot lasts, seconds",
+        ("workload", "run", "hot spot", "off", "autoflow", "even"),
+        tuple(rows),
+    )
+
+
+FIGURE = Figure(
+    "autoflow-7",
+    "Hot spots that wander, by reducer",
+    "Where 50 % of the rows wander, AutoFlow reduces the latency of all hot spots but one (7b); where 80 % are on each "
+    "reducer in turn, it greatly reduces it, but some hot spots remain (7d).",
+    run,
+)

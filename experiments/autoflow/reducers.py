@@ -1,0 +1,204 @@
+"""Runs of a workload without moving, with AutoFlow and with `even`, and their pictures and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+
+from experiments.autoflow.setting import FACTOR, LOAD, SLOTS, WORK, Case, first, rate, stream
+from experiments.autoflow.trace import Trace, fixed_cost, measured, on_spark, simulated
+from experiments.figure import Cell, Scale, Scaled, Table, Tell
+from skewless.place import AutoFlow, Even, Placer
+from skewless.simulate.dataflow import Batching, Flow, HotSpots, Network, announced, flow
+from skewless.simulate.dataflow.engine import Protocol
+
+OFF, AUTOFLOW, EVEN = PLACERS = ("off", "autoflow", "even")
+PERIOD = 1.0
+LAG = 0.05
+"""Seconds by which each source is behind the one before it."""
+SLOWER: dict[Scale, float] = {"small": 1.0, "full": 0.25}
+FIXED_COST = 0.3  # seconds of a micro-batch, until it was measured
+POINTS = 45  # of a line in the picture
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """A workload: simulated tuple at a time and in micro-batches, and on Spark, each by placer."""
+
+    case: Case
+    tuples: dict[str, Trace]
+    batches: dict[str, Trace]
+    spark: dict[str, Trace]
+
+
+def placer(name: str, window_length: int) -> Placer | None:
+    """The placer of this name; None without moving."""
+    if name == OFF:
+        return None
+    return AutoFlow(SLOTS, FACTOR, window_length) if name == AUTOFLOW else Even(SLOTS)
+
+
+def scheduler(name: str, case: Case, window_length: int) -> HotSpots | None:
+    """What decides; None without moving."""
+    chosen = placer(name, window_length)
+    return None if chosen is None else HotSpots(chosen, case.workers, window_length)
+
+
+@cache
+def run_tuples(case: Case, name: str, work: float, protocol: Protocol = "autoflow") -> Flow:
+    """The workload tuple at a time."""
+    network = Network(work, route=work / 100, lags=tuple(LAG * source for source in range(case.workers)))
+    owners = first(case.workers).tail.tolist()
+    deciding = scheduler(name, case, case.window_length)
+    return flow(stream(case, work), owners, case.workers, network, deciding, PERIOD, protocol)
+
+
+@cache
+def run_batches(case: Case, name: str, work: float) -> Flow:
+    """The workload in micro-batches, by announce, copy, in force: every one is a period, as on Spark."""
+    owners = first(case.workers).tail.tolist()
+    batching = Batching(work, fixed=fixed_cost() or FIXED_COST)
+    return announced(stream(case, work), owners, case.workers, batching, scheduler(name, case, 1))
+
+
+def run_all(cases: Sequence[Case], scale: Scale, tell: Tell) -> list[Runs]:
+    """All workloads."""
+    work, found = WORK * SLOWER[scale], []
+    for case in cases:
+        tuples, batches = {}, {}
+        for name in PLACERS:
+            tell(f"{case.name}: {name}")
+            tuples[name] = simulated(run_tuples(case, name, work), case, PERIOD)
+            batches[name] = simulated(run_batches(case, name, work), case, PERIOD)
+        spark = {name: trace for name in PLACERS if (trace := on_spark(case, name)) is not None}
+        found.append(Runs(case, tuples, batches, spark if len(spark) == len(PLACERS) else {}))
+    return found
+
+
+def kinds(runs: Runs) -> dict[str, dict[str, Trace]]:
+    """The ways in which a workload was run whose checks count: simulated as the paper has it, and on Spark."""
+    return {"simulated": runs.tuples, "Spark": runs.spark} if runs.spark else {"simulated": runs.tuples}
+
+
+def setup(cases: Sequence[Case], scale: Scale) -> tuple[Scaled, ...]:
+    """What the figures share."""
+    work = WORK * SLOWER[scale]
+    paces = ", ".join(f"{rate(n, work):,.0f} rows/s with {n}" for n in sorted({case.workers for case in cases}))
+    spark = measured()
+    lengths = sorted({case.window_length for case in cases})
+    return (
+        Scaled("query", "source, map, state[bid.id] += bid.price", "the same"),
+        Scaled("workers of each operator", _numbers(cases), _numbers(cases)),
+        Scaled(
+            "a row in a reducer", "not said", f"{work * 1e3:g} ms, chosen; a wait on Spark, always {WORK * 1e3:g} ms"
+        ),
+        Scaled("rate", "not said", f"{paces}: reducers with equal loads are busy for {LOAD:.0%} of the time"),
+        Scaled("keys", "Nexmark's auctions", f"the same without the generator's own hot auction, in {SLOTS} slots"),
+        Scaled(
+            "control messages, window_length, factor",
+            "not said",
+            f"every {PERIOD:g} s, {' and '.join(map(str, lengths))} of them, {FACTOR:g}; "
+            "on Spark every micro-batch, 1 of them",
+        ),
+        Scaled("sources", "not said", f"each {LAG * 1e3:g} ms behind the one before, so that mappers have to wait"),
+        Scaled(
+            "Spark",
+            "Ray, 3 machines with 8 cores",
+            f"{spark['spark']}, one machine with 2 cores, a task for each worker; `make bench-autoflow`"
+            if "spark" in spark
+            else "not measured",
+        ),
+    )
+
+
+def _numbers(cases: Sequence[Case]) -> str:
+    return " and ".join(str(n) for n in sorted({case.workers for case in cases}))
+
+
+def peaks(all_runs: Sequence[Runs]) -> Table:
+    """The longest latency of each run."""
+    rows: list[tuple[Cell, ...]] = []
+    for runs in all_runs:
+        for kind, traces in (
+            ("simulated, tuple at a time", runs.tuples),
+            ("simulated, micro-batches", runs.batches),
+            ("Spark", runs.spark),
+        ):
+            if traces:
+                rows.append((runs.case.name, kind, *(round(traces[name].peak, 2) for name in PLACERS)))
+    return Table("Longest latency of a sampled row, seconds", ("workload", "run", *PLACERS), tuple(rows))
+
+
+def moving(all_runs: Sequence[Runs]) -> Table:
+    """Micro-batches on Spark while a placement was announced, by what their own rows bore."""
+    rows: list[tuple[Cell, ...]] = []
+    for runs in all_runs:
+        for name in PLACERS[1:]:
+            batches = measured()["runs"].get(runs.case.name, {}).get(name)
+            if batches:
+                took = np.array([batch["commit"] - batch["began"] for batch in batches])
+                work = np.array([max(batch["rows"]) for batch in batches]) * measured()["work"]
+                during = np.array([batch["announced"] for batch in batches])
+                beside = [
+                    float(np.median((took - work)[which])) if which.any() else float("nan")
+                    for which in (during, ~during)
+                ]
+                changes = len(runs.spark[name].changed) if runs.spark else 0
+                rows.append(
+                    (runs.case.name, name, len(batches), changes, int(during.sum()), *(round(b, 2) for b in beside))
+                )
+    return Table(
+        "On Spark: placements, and the median seconds of a micro-batch beside its busiest worker's rows",
+        ("workload", "placer", "micro-batches", "placements", "with one announced", "s during a move", "s otherwise"),
+        tuple(rows),
+    )
+
+
+def draw(figure: Any, all_runs: Sequence[Runs]) -> None:
+    """Latency by placer, then throughput without and with AutoFlow; a row for each workload and kind of run."""
+    lines = [(runs.case, kind, traces) for runs in all_runs for kind, traces in kinds(runs).items()]
+    figure.set_size_inches(11.0, 1.15 * len(lines) + 0.8)
+    grid = figure.subplots(len(lines), 5, squeeze=False)
+    for row, (case, kind, traces) in enumerate(lines):
+        top = max(traces[OFF].peak, 0.1)
+        for column, name in enumerate(PLACERS):
+            _draw(grid[row][column], traces[name], lambda trace: trace.latency)
+            grid[row][column].set_ylim(0, top * 1.05)
+        for column, name in ((3, OFF), (4, AUTOFLOW)):
+            _draw(grid[row][column], traces[name], lambda trace: trace.throughput)
+            grid[row][column].set_ylim(bottom=0)
+        grid[row][0].set_ylabel(f"{case.off} {case.on}\n{kind}", fontsize=7)
+    for column, title in enumerate(
+        ("off: latency, s", "autoflow: latency", "even: latency", "off: rows/s", "autoflow: rows/s")
+    ):
+        grid[0][column].set_title(title, fontsize=9)
+        grid[-1][column].set_xlabel("seconds")
+    most = max(lines, key=lambda line: line[0].workers)[0].workers
+    handles = [grid[0][0].plot([], [], color=f"C{worker}", label=f"reducer {worker}")[0] for worker in range(most)]
+    handles.append(grid[0][0].plot([], [], "|", color="black", label="state has moved")[0])
+    figure.legend(handles=handles, loc="outside lower center", ncols=len(handles), frameon=False)
+
+
+def _draw(axes: Any, trace: Trace, of: Callable[[Trace], Any]) -> None:
+    axes.tick_params(labelsize=6)
+    axes.grid(visible=False)
+    axes.locator_params(nbins=3)
+    for worker, (time, value) in enumerate(of(trace)):
+        axes.plot(*_binned(time, value, trace.seconds), color=f"C{worker}", linewidth=0.9)
+    if len(trace.moved):
+        inside = np.unique(np.round(trace.moved[trace.moved <= trace.seconds]))
+        axes.vlines(inside, 0, 0.06, transform=axes.get_xaxis_transform(), color="black", linewidth=0.5)
+    axes.set_xlim(0, trace.seconds)
+
+
+def _binned(time: Any, value: Any, seconds: float) -> tuple[Any, Any]:
+    """The mean of the points of every bin."""
+    if not len(time):
+        return time, value
+    _bins, where = np.unique((time * POINTS / seconds).astype(int), return_inverse=True)
+    counts = np.bincount(where)
+    return np.bincount(where, time) / counts, np.bincount(where, value) / counts

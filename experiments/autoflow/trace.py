@@ -1,0 +1,216 @@
+"""Latency and throughput of each reducer over time, of a simulated run or of one on Spark, and what they show."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from experiments.autoflow.setting import FACTOR, Case
+from skewless.core.arrays import FloatArray
+from skewless.simulate.dataflow import Flow
+
+FILE = Path(__file__).parents[2] / "docs" / "results" / "autoflow.json"
+LATENCY_EVERY, THROUGHPUT_EVERY = 100, 1000
+WITHIN = 5
+"""Periods within which latency has to stop rising, and over which it is looked at."""
+
+Points = tuple[FloatArray, FloatArray]
+
+
+@dataclass(frozen=True, eq=False)
+class Trace:
+    """A run.
+
+    Attributes
+    ----------
+    seconds
+        For how long rows came.
+    latency
+        Of each reducer, when every 100th row was done, and its latency.
+    throughput
+        Of each reducer, when every 1000th row was done, and rows a second since the time before.
+    ends, rows
+        The ends of periods, and the rows of each reducer in each of them.
+    changed
+        When rows went by another placement.
+    moved
+        When the states of that change had left their reducers.
+    kept
+        Rows that were kept because a slot moved.
+    """
+
+    seconds: float
+    latency: tuple[Points, ...]
+    throughput: tuple[Points, ...]
+    ends: FloatArray
+    rows: FloatArray
+    changed: FloatArray
+    moved: FloatArray
+    kept: int = 0
+
+    @property
+    def peak(self) -> float:
+        """The longest latency of a sampled row, of all reducers."""
+        return max(float(latency.max()) for _, latency in self.latency if len(latency))
+
+    def peak_within(self, start: float, end: float) -> float:
+        """The same, of rows that were done in this time."""
+        inside = [latency[(time >= start) & (time < end)] for time, latency in self.latency]
+        return max((float(each.max()) for each in inside if len(each)), default=0.0)
+
+    @property
+    def spread(self) -> float:
+        """How far the loads of the last third are apart: the difference over the largest."""
+        return spread(self.rows[self.ends > self.seconds * 2 / 3])
+
+    @property
+    def period(self) -> float:
+        """Seconds of a period."""
+        return float(np.median(np.diff(self.ends))) if len(self.ends) > 1 else self.seconds
+
+    def rising(self, worker: int, parts: int) -> float:
+        """The smallest slope of a reducer's latency in equally long parts of the run, seconds a second."""
+        time, latency = self.by_moment(worker)
+        return min(
+            slope(*each) for each in zip(np.array_split(time, parts), np.array_split(latency, parts), strict=True)
+        )
+
+    def by_moment(self, worker: int) -> Points:
+        """The mean latency of the rows that were done at the same time."""
+        time, latency = self.latency[worker]
+        moments, where = np.unique(time, return_inverse=True)
+        return moments, np.bincount(where, latency) / np.maximum(np.bincount(where), 1)
+
+    def settled(self) -> int | None:
+        """The first change after which loads are within the factor, over some periods; None if there is none."""
+        for number, at in enumerate(self.changed):
+            after = np.flatnonzero(self.ends > at + self.period / 2)[1 : 1 + WITHIN]
+            if len(after) and spread(self.rows[after]) <= FACTOR:
+                return number
+        return None
+
+    def until_no_rise(self, workers: Sequence[int]) -> float:
+        """Periods from the change that levels the loads until the latency of no hot reducer rises."""
+        number = self.settled()
+        if number is None:
+            return float("nan")
+        start = float(self.moved[: number + 1].max())
+        return max(self._until(worker, start) for worker in workers)
+
+    def _until(self, worker: int, start: float) -> float:
+        time, latency = self.by_moment(worker)
+        for periods in range(4 * WITHIN):
+            since = start + periods * self.period
+            inside = (time >= since) & (time < since + WITHIN * self.period)
+            if inside.sum() > 1 and slope(time[inside], latency[inside]) <= 0:
+                return periods
+        return float("inf")
+
+
+def slope(time: FloatArray, latency: FloatArray) -> float:
+    """The slope of the straight line through these points.
+
+    >>> slope(np.array([0.0, 1, 2]), np.array([1.0, 3, 5]))
+    2.0...
+    """
+    if len(time) < 2:
+        return float("nan")
+    return float(np.polyfit(time - time.mean(), latency, 1)[0])
+
+
+def spread(rows: FloatArray) -> float:
+    """How far the loads of workers are apart: the difference between the largest and the smallest, over the largest.
+
+    >>> spread(np.array([[10.0, 8.0], [10.0, 8.0]]))
+    0.2
+    """
+    loads = rows.sum(axis=0)
+    return float((loads.max() - loads.min()) / loads.max()) if len(rows) and loads.max() else float("nan")
+
+
+def simulated(found: Flow, case: Case, period: float) -> Trace:
+    """A simulated run; what is done after the last row came is left out."""
+    workers = range(case.workers)
+    ends = np.arange(period, case.seconds + period / 2, period)
+    rows = np.stack([found.loads(end - period, end, case.workers) for end in ends]).astype(float)
+    return Trace(
+        case.seconds,
+        tuple(_until(found.sampled(worker, LATENCY_EVERY), case.seconds) for worker in workers),
+        tuple(_until(found.throughput(worker, THROUGHPUT_EVERY), case.seconds) for worker in workers),
+        ends,
+        rows,
+        np.array([move.told for move in found.moves]),
+        np.array([move.left for move in found.moves]),
+        found.kept,
+    )
+
+
+def _until(points: Points, end: float) -> Points:
+    time, value = points
+    return time[time <= end], value[time <= end]
+
+
+@cache
+def measured() -> Any:
+    """What `make bench-autoflow` has measured; empty before."""
+    return json.loads(FILE.read_text()) if FILE.exists() else {"runs": {}}
+
+
+def on_spark(case: Case, name: str) -> Trace | None:
+    """The run on Spark; None if it was not measured.
+
+    A period is a micro-batch. A placement counts from the micro-batch that first went by it, and its state has left
+    when the one before was committed.
+    """
+    batches = measured()["runs"].get(case.name, {}).get(name)
+    return None if batches is None else of_batches(batches, case)
+
+
+def of_batches(batches: Sequence[Any], case: Case) -> Trace:
+    """The run of these micro-batches."""
+    ends = np.array([batch["commit"] for batch in batches])
+    rows = np.array([batch["rows"] for batch in batches], float)
+    changes = [i for i in range(1, len(batches)) if batches[i]["force"] != batches[i - 1]["force"]]
+    latency = []
+    for worker in range(case.workers):
+        pairs = [(batch["commit"], batch["commit"] - at) for batch in batches for at in batch["at"][worker]]
+        latency.append((np.array([time for time, _ in pairs]), np.array([late for _, late in pairs])))
+    return Trace(
+        case.seconds,
+        tuple(latency),
+        tuple(_rates(ends, rows[:, worker]) for worker in range(case.workers)),
+        ends,
+        rows,
+        np.array([batches[i]["began"] for i in changes]),
+        np.array([batches[i - 1]["commit"] for i in changes]),
+    )
+
+
+def _rates(ends: FloatArray, rows: FloatArray) -> Points:
+    """Rows a second between commits, over as many micro-batches as have a thousand rows."""
+    times, rates, since, many = [], [], 0.0, 0.0
+    for end, count in zip(ends.tolist(), rows.tolist(), strict=True):
+        many += count
+        if many >= THROUGHPUT_EVERY:
+            times.append(end)
+            rates.append(many / (end - since))
+            since, many = end, 0.0
+    return np.array(times), np.array(rates)
+
+
+def fixed_cost() -> float | None:
+    """Seconds of a micro-batch on Spark that are not its busiest worker's; None before it was measured."""
+    found = measured()
+    costs = [
+        batch["commit"] - batch["began"] - max(batch["rows"]) * found["work"]
+        for by_name in found["runs"].values()
+        for batches in by_name.values()
+        for batch in batches[2:]
+    ]
+    return float(np.median(costs)) if costs else None

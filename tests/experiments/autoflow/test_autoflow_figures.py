@@ -1,0 +1,114 @@
+"""AutoFlow's figures: the workloads have the shares they say, and what is measured is found in runs."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from experiments.autoflow import reducers
+from experiments.autoflow.setting import FIXED, SPIKES, WANDERING, Case, first, rate, stream
+from experiments.autoflow.trace import Trace, of_batches, simulated, spread
+from skewless.simulate.dataflow import Network, flow
+
+
+def shares(case: Case, start: float, end: float) -> np.ndarray:
+    rows = stream(case)
+    mine = rows.slot[(rows.at >= start) & (rows.at < end)]
+    loads = np.bincount(first(case.workers).tail[mine], minlength=case.workers)
+    return loads / loads.sum()
+
+
+def short(case: Case, seconds: float) -> Case:
+    return replace(case, seconds=seconds)
+
+
+@pytest.mark.parametrize(("number", "share"), [(0, 0.5), (1, 0.8), (2, 0.6), (3, 0.8)])
+def test_hot_reducers_have_the_share_of_the_paper_with_what_they_have_anyway(number, share) -> None:
+    case = short(FIXED[number], 8.0)
+    assert shares(case, 0, 8)[list(case.hot)].sum() == pytest.approx(share, abs=0.03)
+    assert len(stream(case)) == pytest.approx(8 * rate(case.workers), rel=0.01)
+
+
+def test_a_spike_comes_and_goes_and_a_hot_spot_wanders() -> None:
+    spike = short(SPIKES[1], 24.0)
+    assert shares(spike, 0, 10)[1] == pytest.approx(1 / 3, abs=0.04)
+    assert shares(spike, 10, 20)[1] == pytest.approx(0.8, abs=0.03)
+    assert shares(spike, 20, 24)[1] < 0.5
+    turns = WANDERING[1].spots
+    assert [spot.workers[0] for spot in turns] == [0, 1, 2, 0]
+    assert all(one.end == other.start for one, other in pairwise(turns))
+
+
+def test_without_moving_latency_rises_and_with_autoflow_it_does_not() -> None:
+    case = short(FIXED[1], 16.0)
+    off = simulated(reducers.run_tuples(case, "off", 1e-3), case, 1.0)
+    on = simulated(reducers.run_tuples(replace(case, window_length=1), "autoflow", 1e-3), case, 1.0)
+    assert off.rising(1, parts=3) > 0.3
+    assert off.spread > 0.8
+    assert off.settled() is None
+    assert np.isnan(off.until_no_rise((1,)))
+    assert on.peak < off.peak / 2
+    assert on.spread < 0.25
+    assert on.kept > 0
+
+
+def trace(latency: list[float], rows: list[list[float]], changed: list[float]) -> Trace:
+    time = np.arange(1.0, len(latency) + 1)
+    points = (time, np.array(latency))
+    at = np.array(changed)
+    return Trace(float(len(latency)), (points, points), (points, points), time, np.array(rows), at, at)
+
+
+def test_the_periods_until_latency_stops_rising_are_counted_from_the_move_that_levels() -> None:
+    latency = [1.0, 2, 3, 4, 5, 6, 7, 8, 7, 6, 5, 4, 3, 2, 1, 1]
+    rows = [[90.0, 10.0]] * 5 + [[50.0, 50.0]] * 11
+    found = trace(latency, rows, changed=[2.0, 5.0])
+    assert found.settled() == 1
+    # Over five periods the line through the points from the sixth on, 6 7 8 7 6, is level.
+    assert found.until_no_rise((0,)) == 1
+    assert found.rising(0, parts=2) < 0
+    assert trace(latency, [[90.0, 10.0]] * 16, changed=[2.0]).settled() is None
+
+
+def test_loads_are_apart_by_the_difference_over_the_largest() -> None:
+    assert spread(np.array([[100.0, 50.0]])) == 0.5
+    assert np.isnan(spread(np.zeros((0, 2))))
+
+
+def test_micro_batches_of_spark_become_a_trace() -> None:
+    batches = [
+        {"began": 0.0, "commit": 2.0, "force": 0, "announced": False, "rows": [900, 100], "at": [[0.5, 1.5], [1.0]]},
+        {"began": 2.0, "commit": 5.0, "force": 0, "announced": True, "rows": [900, 100], "at": [[3.0], []]},
+        {"began": 5.0, "commit": 6.0, "force": 1, "announced": False, "rows": [500, 500], "at": [[5.0], [5.5]]},
+    ]
+    found = of_batches(batches, Case("a b", 2, (), 6.0, 1))
+    assert found.latency[0][1].tolist() == [1.5, 0.5, 2.0, 1.0]
+    assert found.changed.tolist() == [5.0]
+    assert found.moved.tolist() == [5.0]
+    times, rates = found.throughput[0]
+    assert times.tolist() == [5.0]  # the first commit by which a thousand rows were done
+    assert rates.tolist() == [360.0]
+    assert found.peak == 2.0
+    assert found.peak_within(5.5, 7.0) == 1.0
+
+
+def test_what_is_done_after_the_last_row_came_is_left_out() -> None:
+    case = short(FIXED[1], 4.0)
+    found = flow(stream(case), first(3).tail.tolist(), 3, Network(1e-3))
+    assert found.done.max() > 4.0
+    assert max(time.max() for time, _ in simulated(found, case, 1.0).latency) <= 4.0
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", [5, 6, 7])
+def test_a_figure_is_made(number) -> None:
+    from importlib import import_module
+
+    from matplotlib.figure import Figure
+
+    outcome = import_module(f"experiments.autoflow.figure_{number}").FIGURE.run("small", lambda _: None)
+    assert any(check.essential for check in outcome.checks)
+    outcome.draw(Figure(layout="constrained"))
