@@ -22,7 +22,7 @@ LAG = 0.05
 """Seconds by which each source is behind the one before it."""
 SLOWER: dict[Scale, float] = {"small": 1.0, "full": 0.25}
 FIXED_COST = 0.3  # seconds of a micro-batch, until it was measured
-POINTS = 45  # of a line in the picture
+POINTS = 36  # of a line in the picture
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,6 +172,8 @@ def draw(figure: Any, all_runs: Sequence[Runs]) -> None:
             _draw(grid[row][column], traces[name], lambda trace: trace.throughput)
             grid[row][column].set_ylim(bottom=0)
         grid[row][0].set_ylabel(f"{case.off} {case.on}\n{kind}", fontsize=7)
+    for axes in grid[:-1].flat:
+        axes.tick_params(bottom=False, labelbottom=False)
     for column, title in enumerate(
         ("off: latency, s", "autoflow: latency", "even: latency", "off: rows/s", "autoflow: rows/s")
     ):
