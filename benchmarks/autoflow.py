@@ -7,7 +7,8 @@ row of the source. Whether a placement was announced or in force is read from th
 micro-batch bore.
 
 `make bench-autoflow` runs all workloads (about 35 minutes) and writes docs/results/autoflow.json, from which the
-figures are drawn; `python -m benchmarks.autoflow 5ab 6` runs those whose names begin so, and keeps the others.
+figures are drawn; `python -m benchmarks.autoflow 5ab 6` runs those whose names begin so, and keeps the others, and
+`python -m benchmarks.autoflow 5ab/even` runs one of the three.
 """
 
 from __future__ import annotations
@@ -37,7 +38,7 @@ from skewless.control.version import Version
 TARGET = Path("docs/results/autoflow.json")
 SLICE, EVERY = 0.25, 100
 """Seconds of a file, and rows of which one is sampled."""
-LONGEST = {"off": 45.0, "autoflow": 105.0, "even": 60.0}
+LONGEST = {"off": 45.0, "autoflow": 140.0, "even": 60.0}
 """Seconds of a run with a hot spot that stays: without moving it only gets worse, and `autoflow` has most to show."""
 AT_ONCE = place.Rule(alpha=1.0, cost=0.0, byte_cost=0.0, memory=0.0)  # `factor` alone decides
 PLACERS: dict[str, tuple[Any, Any]] = {
@@ -77,16 +78,22 @@ def main() -> None:
     """Run what is asked for, and put it to what is in the file."""
     if not TARGET.parent.is_dir():
         sys.exit(f"there is no {TARGET.parent} here; run this from the top of the repository, as the Makefile does")
-    cases = [case for case in (*FIXED, *SPIKES, *WANDERING) if case.name.startswith(tuple(sys.argv[1:] or [""]))]
-    if not cases:
+    asked = [each.partition("/") for each in sys.argv[1:] or [""]]
+    wanted = [
+        (case, name)
+        for case in (*FIXED, *SPIKES, *WANDERING)
+        for name in PLACERS
+        if any(case.name.startswith(begin) and one in ("", name) for begin, _, one in asked)
+    ]
+    if not wanted:
         sys.exit(f"no workload begins with {' or '.join(sys.argv[1:])}")
-    for workers in sorted({case.workers for case in cases}):
+    for workers in sorted({case.workers for case, _ in wanted}):
         spark = sk.session(workers, memory="3g", **{"spark.sql.streaming.numRecentProgressUpdates": "2000"})
         folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
         try:
             _warm(spark, folder, workers)
-            for case in (case for case in cases if case.workers == workers):
-                for name in PLACERS:
+            for case, name in wanted:
+                if case.workers == workers:
                     _keep(spark, case, name, run(spark, folder, case, name))
         finally:
             spark.stop()
