@@ -88,7 +88,6 @@ def setup(cases: Sequence[Case], scale: Scale) -> tuple[Scaled, ...]:
     """What the figures share."""
     work = WORK * SLOWER[scale]
     paces = ", ".join(f"{rate(n, work):,.0f} rows/s with {n}" for n in sorted({case.workers for case in cases}))
-    spark = measured()
     lengths = sorted({case.window_length for case in cases})
     return (
         Scaled("query", "source, map, state[bid.id] += bid.price", "the same"),
@@ -105,14 +104,22 @@ def setup(cases: Sequence[Case], scale: Scale) -> tuple[Scaled, ...]:
             "on Spark every micro-batch, 1 of them",
         ),
         Scaled("sources", "not said", f"each {LAG * 1e3:g} ms behind the one before, so that mappers have to wait"),
-        Scaled(
-            "Spark",
-            "Ray, 3 machines with 8 cores",
-            f"{spark['spark']}, one machine with 2 cores, a task for each worker; `make bench-autoflow`"
-            if "spark" in spark
-            else "not measured",
-        ),
+        Scaled("Spark", "Ray, 3 machines with 8 cores", _on_spark(cases)),
     )
+
+
+def _on_spark(cases: Sequence[Case]) -> str:
+    """Which workloads were measured, as not all may have been."""
+    found = measured()
+    there = [
+        f"{case.off} {case.on}" for case in cases if all(name in found["runs"].get(case.name, ()) for name in PLACERS)
+    ]
+    missing = [f"{case.off} {case.on}" for case in cases if f"{case.off} {case.on}" not in there]
+    lacking = f"not measured: {', '.join(missing)}" if missing else ""
+    if not there:
+        return lacking
+    said = f"{found['spark']}, one machine with 2 cores, a task for each worker; measured: {', '.join(there)}"
+    return f"{said}; {lacking}" if lacking else said
 
 
 def _numbers(cases: Sequence[Case]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -101,9 +101,10 @@ class Trace:
         if number is None:
             return float("nan")
         start = float(self.moved[: number + 1].max())
-        return max(self._until(worker, start) for worker in workers)
+        return max(self.rises_for(worker, start) for worker in workers)
 
-    def _until(self, worker: int, start: float) -> float:
+    def rises_for(self, worker: int, start: float) -> float:
+        """Periods from this time until the latency of a reducer no longer rises over the next ones."""
         time, latency = self.by_moment(worker)
         for periods in range(4 * WITHIN):
             since = start + periods * self.period
@@ -151,6 +152,14 @@ def simulated(found: Flow, case: Case, period: float) -> Trace:
     )
 
 
+def in_batches(found: Flow, case: Case) -> Trace:
+    """A run in simulated micro-batches, each of which is a period."""
+    ends, where = np.unique(found.done[found.done <= case.seconds], return_inverse=True)
+    rows = np.zeros((len(ends), case.workers))
+    np.add.at(rows, (where, found.worker[found.done <= case.seconds]), 1)
+    return replace(simulated(found, case, case.seconds), seconds=float(ends[-1]), ends=ends, rows=rows)
+
+
 def _until(points: Points, end: float) -> Points:
     time, value = points
     return time[time <= end], value[time <= end]
@@ -182,7 +191,7 @@ def of_batches(batches: Sequence[Any], case: Case) -> Trace:
         pairs = [(batch["commit"], batch["commit"] - at) for batch in batches for at in batch["at"][worker]]
         latency.append((np.array([time for time, _ in pairs]), np.array([late for _, late in pairs])))
     return Trace(
-        case.seconds,
+        float(ends[-1]),
         tuple(latency),
         tuple(_rates(ends, rows[:, worker]) for worker in range(case.workers)),
         ends,
