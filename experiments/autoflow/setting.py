@@ -65,7 +65,7 @@ class Case:
 
 
 def _fixed(name: str, workers: int, share: float, hot: tuple[int, ...]) -> Case:
-    return Case(name, workers, (HotSpot(share, hot),), 140.0, 5)
+    return Case(name, workers, (HotSpot(share, hot),), 105.0, 5)
 
 
 FIXED = (
