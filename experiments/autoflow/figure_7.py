@@ -24,13 +24,13 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Check(f"{kind}: longest latency, 7b over 7a", peak["7b"] / peak["7a"], high=0.999),
             Check(f"{kind}: longest latency, 7d over 7c", peak["7d"] / peak["7c"], high=0.999),
             Check(f"{kind}: longest latency, 7d over 7b", peak["7d"] / peak["7b"], low=1.001),
-            Check(f"{kind}: hot spots left of three, 7b", left(mild, kind), low=1, high=1, essential=False),
-            Check(f"{kind}: hot spots left of three, 7d", left(harsh, kind), low=1, high=2, essential=False),
+            Check(f"{kind}: hot spots left of four, 7b", left(mild, kind), low=1, high=1, essential=False),
+            Check(f"{kind}: hot spots left of four, 7d", left(harsh, kind), low=1, high=3, essential=False),
         ]
     return Outcome(
         (
             *setup(WANDERING, scale),
-            Scaled("a hot spot stays", "not said", "for 20 s, three of them one after the other"),
+            Scaled("a hot spot stays", "not said", "for 20 s, four of them one after the other"),
         ),
         f"With 50 % that wander, the longest latency is {mild.tuples[OFF].peak:.1f} s without moving and "
         f"{mild.tuples[AUTOFLOW].peak:.1f} s with AutoFlow; with 80 % in turn {harsh.tuples[OFF].peak:.1f} and "

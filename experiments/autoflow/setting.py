@@ -83,15 +83,15 @@ WANDERING = (
     Case(
         "7a 7b 50 % that wander",
         3,
-        tuple(HotSpot(0.5, (worker,), 20.0 * i, 20.0 * (i + 1)) for i, worker in enumerate((1, 2, 0))),
-        60.0,
+        tuple(HotSpot(0.5, (worker,), 20.0 * i, 20.0 * (i + 1)) for i, worker in enumerate((1, 2, 1, 0))),
+        80.0,
         2,
     ),
     Case(
         "7c 7d 80 % in turn",
         3,
-        tuple(HotSpot(0.8, (worker,), 20.0 * i, 20.0 * (i + 1)) for i, worker in enumerate((0, 1, 2))),
-        60.0,
+        tuple(HotSpot(0.8, (worker,), 20.0 * i, 20.0 * (i + 1)) for i, worker in enumerate((0, 1, 2, 0))),
+        80.0,
         2,
     ),
 )

@@ -38,7 +38,7 @@ def test_a_spike_comes_and_goes_and_a_hot_spot_wanders() -> None:
     assert shares(spike, 10, 20)[1] == pytest.approx(0.8, abs=0.03)
     assert shares(spike, 20, 24)[1] < 0.5
     turns = WANDERING[1].spots
-    assert [spot.workers[0] for spot in turns] == [0, 1, 2]
+    assert [spot.workers[0] for spot in turns] == [0, 1, 2, 0]
     assert all(one.end == other.start for one, other in pairwise(turns))
 
 
