@@ -21,7 +21,7 @@ $(ready) $(docs) $(learn): export PIP_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_BUILD_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_USE_PEP517 := 1
 
-.PHONY: help test test-learn test-long fast soak lint docs bench bench-autoflow bench-blocks bench-batches bench-chop bench-costs bench-elastic bench-nexmark bench-place bench-planning bench-route bench-shuffle bench-simulator bench-skew bench-spark bench-team bench-versions demo figures figures-full clean java compiling
+.PHONY: help test test-learn test-long fast soak lint docs bench bench-autoflow bench-blocks bench-batches bench-chop bench-costs bench-elastic bench-nexmark bench-place bench-planning bench-route bench-shuffle bench-simulator bench-skew bench-sliding bench-spark bench-team bench-versions demo figures figures-full clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -103,6 +103,9 @@ bench-route: java $(ready) | compiling  ## measure what routing costs inside Spa
 
 bench-costs: java $(ready) | compiling  ## measure on Spark what the simulated figures charge (about 8 minutes)
 	.venv/bin/python -m benchmarks.costs
+
+bench-sliding: java $(ready) | compiling  ## measure sliding windows on Spark as their paper does (about 15 minutes)
+	.venv/bin/python -m benchmarks.sliding
 
 bench-team: java $(ready) | compiling  ## measure tasks that learn together, on Spark and without it
 	.venv/bin/python -m benchmarks.team

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from math import log10
 from typing import Any
 
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import legend, lines
+from experiments.sliding.measured import Spark
 from experiments.sliding.split import ROAD, partitioners, speeds
 
 ROWS: dict[Scale, int] = {"small": 200_000, "full": 1_000_000}
@@ -17,26 +19,22 @@ NAMES = tuple(partitioners(1, BATCHES))
 
 
 def run(scale: Scale, tell: Tell) -> Outcome:
-    """Measure how many rows one core deals in a second, by every partitioner and ratio."""
+    """Measure how many rows one core deals in a second, by every partitioner and ratio, beside Spark."""
     shapes = {(ratio, name): each for ratio in RATIOS for name, each in partitioners(ratio, BATCHES).items()}
     found = speeds(ROAD.take(ROWS[scale]), shapes, REPEATS[scale], tell)
     rows = {name: [found[ratio, name] for ratio in RATIOS] for name in NAMES}
-    overlap = rows["pane"][1:]
-    last = {name: rows[name][-1] for name in NAMES}
+    measured = Spark.read().split()
+    spark = {name: [1 / measured[name][ratio] for ratio in RATIOS] for name in NAMES}
+    last, far = ({name: each[name][-1] for name in NAMES} for each in (rows, spark))
     checks = (
-        Check("rows/s by pane from w/s = 10 on, the most over the least", max(overlap) / min(overlap), high=1.4),
-        *(
-            Check(f"cost of a row by {name}, its power of w/s from 100 to 1000", _power(rows[name]), low=0.8, high=1.15)
-            for name in NAMES[:-1]
-        ),
-        Check(
-            "rows/s by window over those of every other from w/s = 10 on, the most",
-            max(rows["window"][i] / rows[name][i] for name in NAMES[1:] for i in range(1, len(RATIOS))),
-            high=0.8,
-        ),
+        *_checks(rows, ""),
         Check("rows/s by batch of 2 over by window, w/s = 1000", last["batch 2"] / last["window"], low=1.5, high=2.5),
         Check("rows/s by batch of 10 over by window, w/s = 1000", last["batch 10"] / last["window"], low=6, high=12),
         Check("rows/s by pane over by batch of 10, w/s = 1000", last["pane"] / last["batch 10"], low=10),
+        *_checks(spark, "Spark: "),
+        Check("Spark: rows/s by batch of 2 over by window, w/s = 1000", far["batch 2"] / far["window"], 1.5, 2.5),
+        Check("Spark: rows/s by batch of 10 over by window, w/s = 1000", far["batch 10"] / far["window"], 6, 12),
+        Check("Spark: rows/s by pane over by batch of 10, w/s = 1000", far["pane"] / far["batch 10"], low=10),
     )
     return Outcome(
         (
@@ -47,10 +45,19 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled(
                 "split stage", "a node of Borealis", "one core: partition and worker of every copy, two columns copied"
             ),
+            Scaled(
+                "split stage on Spark",
+                "until a node is saturated",
+                "one task: a copy of every row for every partition, packed and shuffled to 16 nodes; rows in a second "
+                "of a processor, in Python plus in the JVM's thread (`make bench-sliding`)",
+            ),
         ),
         f"From w/s = 10 to 1000 the split by pane goes from {rows['pane'][1] / 1e6:.0f} to {last['pane'] / 1e6:.0f} M "
         f"rows/s, by batch of 10 from {rows['batch 10'][1] / 1e6:.1f} to {last['batch 10'] / 1e6:.2f} and by window "
-        f"from {rows['window'][1] / 1e6:.1f} to {last['window'] / 1e6:.2f}.",
+        f"from {rows['window'][1] / 1e6:.1f} to {last['window'] / 1e6:.2f}; on Spark by pane from "
+        f"{spark['pane'][1] / 1e3:,.0f} to {far['pane'] / 1e3:,.0f} k rows/s, by batch of 10 from "
+        f"{spark['batch 10'][1] / 1e3:,.0f} to {far['batch 10'] / 1e3:,.1f} and by window from "
+        f"{spark['window'][1] / 1e3:,.0f} to {far['window'] / 1e3:,.2f}.",
         checks,
         (
             Table(
@@ -58,8 +65,29 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 ("w/s", *NAMES),
                 tuple((ratio, *(rows[name][i] / 1e6 for name in NAMES)) for i, ratio in enumerate(RATIOS)),
             ),
+            Table(
+                "On Spark, k rows in a second of a processor",
+                ("w/s", *NAMES),
+                tuple((ratio, *(spark[name][i] / 1e3 for name in NAMES)) for i, ratio in enumerate(RATIOS)),
+            ),
         ),
-        lambda figure: _draw(figure, rows),
+        lambda figure: _draw(figure, rows, spark),
+    )
+
+
+def _checks(rows: dict[str, list[float]], where: str) -> Iterator[Check]:
+    """That panes do not depend on overlap, that the others cost in proportion, and that windows cost the most."""
+    overlap = rows["pane"][1:]
+    yield Check(
+        f"{where}rows/s by pane from w/s = 10 on, the most over the least", max(overlap) / min(overlap), high=1.4
+    )
+    for name in NAMES[:-1]:
+        power = _power(rows[name])
+        yield Check(f"{where}cost of a row by {name}, its power of w/s from 100 to 1000", power, low=0.8, high=1.15)
+    yield Check(
+        f"{where}rows/s by window over those of every other from w/s = 10 on, the most",
+        max(rows["window"][i] / rows[name][i] for name in NAMES[1:] for i in range(1, len(RATIOS))),
+        high=0.8,
     )
 
 
@@ -67,12 +95,13 @@ def _power(rows: list[float]) -> float:
     return log10(rows[RATIOS.index(100)] / rows[-1])
 
 
-def _draw(figure: Any, rows: dict[str, list[float]]) -> None:
-    axes = figure.subplots()
-    lines(axes, RATIOS, rows, x="w/s", y="rows/s of one core")
-    axes.set_xscale("log")
-    axes.set_yscale("log")
-    legend(figure, axes)
+def _draw(figure: Any, rows: dict[str, list[float]], spark: dict[str, list[float]]) -> None:
+    left, right = figure.subplots(1, 2)
+    for axes, each, title in ((left, rows, "the partitioner alone"), (right, spark, "the split stage on Spark")):
+        lines(axes, RATIOS, each, x="w/s", y="rows/s of one core" if axes is left else "", title=title)
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+    legend(figure, left)
 
 
 FIGURE = Figure(

@@ -43,6 +43,35 @@ class PaperModel(BatchModel):
         return self.slide * b * (b + 1) / 2 + (self.size - self.slide)
 
 
+class PrintedModel(PaperModel):
+    """Equation 1 letter by letter, whose first term lacks the cost of an update and which is of no unit.
+
+    >>> of = BatchModel(100, 1, rate=1000, workers=4, costs=PAPER)
+    >>> float(PrintedModel.of(of).cost(10).round(3)), float(PaperModel.of(of).cost(10).round(6))
+    (55.0, 2.6e-05)
+    """
+
+    def cost(self, batch: npt.ArrayLike) -> FloatArray:
+        """Cost(B), to which the rows of B (B + 1) / 2 slides are added as if they were seconds."""
+        b = np.asarray(batch, np.float64)
+        opened = b / self.rows(b) * self.costs.open_close
+        return b * (b + 1) / 2 * self.slide + (self.size - self.slide) * self.costs.update + opened + self.costs.other
+
+
+def equation_3(model: BatchModel, latency: float, period: float, most: int) -> int:
+    """The batch size by the paper's inequality 3: the smallest that keeps it, or else the one with the least f(B).
+
+    It is taken as it is printed: f(B) T, which are rows, is to be less than L_max, which are seconds.
+
+    >>> equation_3(BatchModel(100, 1, rate=5_000, workers=4, costs=PAPER), latency=0.5, period=10, most=1000)
+    5
+    """
+    batches = np.arange(1, most + 1)
+    excess = model.excess(batches)
+    kept = excess * period < latency
+    return int(batches[kept][0] if kept.any() else batches[excess.argmin()])
+
+
 def expected(tuner: Tuner, *, paper: bool = False) -> FloatArray:
     """Throughput of every batch size from 1 to the tuner's `most`, by the model of its last choice."""
     if tuner.model is None:

@@ -165,18 +165,18 @@ def test_windows_of_all_rows_of_a_batch_give_what_duckdb_gives(spark: SparkSessi
     assert_same(got, asked(table, 25_000_000, 10_000_000, keyed=False))
 
 
-@pytest.mark.parametrize(("chop", "keyed"), [("window", False), ("batch", True)])
+@pytest.mark.parametrize(("chop", "keyed"), [("window", False), ("batch", True), ("pane", True), ("pane", False)])
 def test_windows_of_rows_in_a_batch_give_what_duckdb_gives(spark: SparkSession, chop: str, keyed: bool) -> None:
-    table = rows_of(5, 200)
+    table, (size, slide) = rows_of(5, 200), (6, 4) if chop == "pane" else (7, 3)
     with partitions(spark, 3):
         df = spark.createDataFrame(table)
-        windows = sk.keyed(df, "k").window("ts", 7, 3) if keyed else sk.windowed(df, "ts", 7, 3)
-        result = windows.apply(counted, ANSWER, chop=chop)
+        windows = sk.keyed(df, "k").window("ts", size, slide) if keyed else sk.windowed(df, "ts", size, slide)
+        result = windows.apply(schema=ANSWER, **COUNTED[chop])
         got = [plain(row) for row in result.collect()]
     assert result.schema["window"].dataType.simpleString() == "struct<start:bigint,end:bigint>"
     assert result.schema["window"].metadata == {}  # their slide is no time
-    wanted = asked(table, 7, 3, keyed=keyed, counted=True)
-    assert len(wanted) > 50
+    wanted = asked(table, size, slide, keyed=keyed, counted=True)
+    assert len(wanted) > 40
     assert_same(got, wanted)
 
 
@@ -184,6 +184,18 @@ def counted(key: tuple[Any, ...], window: Any, rows: pd.DataFrame) -> Answer:
     """As `whole`, of windows whose edges are numbers of rows."""
     assert window.end - window.start == len(rows)
     return of_rows(rows)
+
+
+def counted_pane(key: tuple[Any, ...], pane: Any, rows: pd.DataFrame) -> tuple[list[float], int, int, float, float]:
+    n, *_rest, drops = counted(key, pane, rows)
+    return rows["v"].dropna().tolist(), n, drops, rows["v"].iloc[0], rows["v"].iloc[-1]
+
+
+COUNTED: dict[str, dict[str, Any]] = {
+    "window": {"function": counted, "chop": "window"},
+    "batch": {"function": counted, "chop": "batch"},
+    "pane": {"function": of_window, "pane": counted_pane},
+}
 
 
 def event(second: float, key: str | None, value: float | None) -> dict[str, Any]:
@@ -314,18 +326,22 @@ def test_windows_that_may_wait_are_the_same(late: Late, tmp_path: Path) -> None:
     assert_same([row for _number, row in got], [row for row in everything if row[2] != "end"])
 
 
-def test_windows_of_rows_in_a_stream(late: Late, tmp_path: Path) -> None:
-    got = results(sk.keyed(late.df, "k").window("ts", 5, 2).apply(counted, ANSWER), tmp_path)
+@pytest.mark.parametrize(("chop", "keyed"), [("batch", True), ("pane", True), ("pane", False)])
+def test_windows_of_rows_in_a_stream(late: Late, tmp_path: Path, chop: str, keyed: bool) -> None:
+    windows = sk.keyed(late.df, "k").window("ts", 6, 2) if keyed else sk.windowed(late.df, "ts", 6, 2)
+    got = results(windows.apply(schema=ANSWER, **COUNTED[chop]), tmp_path)
     rows: dict[str | None, list[tuple[int, Any]]] = defaultdict(list)
     for number, table in enumerate(late.tables):
         for row in sorted((row for row in table.to_pylist() if row["ts"]), key=lambda row: row["ts"]):
-            rows[row["k"]].append((number, row))
-    wanted = []
+            rows[row["k"] if keyed else None].append((number, row))
+    wanted: Rows = []
     for key, all_rows in rows.items():
-        for start in range(0, len(all_rows) - 4, 2):
-            numbers, some = zip(*all_rows[start : start + 5], strict=True)
+        for start in range(0, len(all_rows) - 5, 2):
+            numbers, some = zip(*all_rows[start : start + 6], strict=True)
             values = [row["v"] for row in some if row["v"] is not None]
-            wanted.append((numbers[-1], start, start + 5, key, *answer(values, 5, falls(list(some)))))
+            keys = (key,) if keyed else ()
+            wanted.append((numbers[-1], start, start + 6, *keys, *answer(values, 6, falls(list(some)))))
+    assert len(wanted) > 50
     assert_same(flat(got), wanted)
 
 

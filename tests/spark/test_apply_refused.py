@@ -133,7 +133,10 @@ def test_how_windows_are_dealt_out(some: DataFrame, ask: Asking, words: str) -> 
 @pytest.mark.parametrize(
     ("ask", "words"),
     [
-        (lambda df: apply(sk.windowed(df, "ts", 3), pane=count), "panes are of windows of time"),
+        (
+            lambda df: apply(sk.windowed(df, "ts", 3), pane=count, max_latency="1 second"),
+            "max_latency lets the windows",
+        ),
         (lambda df: sk.windowed(df, "ts", 3, watermark="1 second"), "windows of 3 rows are over.*and no watermark="),
         (lambda df: sk.windowed(df, "ts", 30, "1 second"), "give the slide in rows too, such as slide=3"),
         (lambda df: sk.windowed(df, "ts", "1 minute", 3), "size is '1 minute' and slide 3; give both in Spark's words"),

@@ -209,8 +209,6 @@ class WindowedStream:
     def _check(self, chop: str, latency: float | None, batch: int | None, tune: str | None, folder: str | None) -> None:
         if self.df.isStreaming and not self.windows.rows:
             check_watermark(self.df, self.time)
-        if self.windows.rows and chop == "pane":
-            raise SkewlessError("panes are of windows of time; for windows of so many rows choose 'window' or 'batch'")
         if batch is not None and chop != "batch":
             raise SkewlessError(f"batch is {batch}, but windows are chopped by {chop}; give chop='batch'")
         if latency is not None and (chop != "batch" or self.windows.rows):

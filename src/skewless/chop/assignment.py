@@ -29,8 +29,15 @@ class Assignment(Protocol):
         return range(window, window + 1)
 
 
+class InTurn(Assignment, Protocol):
+    """Assigns windows to workers that take turns, so that it is known when a worker's turn comes."""
+
+    def next_of(self, worker: int, hashes: Int64Array, windows: Int64Array) -> Int64Array:
+        """For each window, the first one from there on that this worker owns."""
+
+
 @dataclass(frozen=True)
-class BatchAssignment(Assignment):
+class BatchAssignment(InTurn):
     """Assigns batches of consecutive windows to the workers in turn; the hash of a key says at which worker it starts.
 
     A row is copied once to each worker that needs it, even if several of that worker's windows contain it.

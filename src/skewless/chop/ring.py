@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from skewless.chop.assignment import Assignment, worker_in_turn
+from skewless.chop.assignment import InTurn, worker_in_turn
 from skewless.core.arrays import Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.windows import Windows
@@ -101,7 +101,7 @@ class PaneRing:
 
 
 @dataclass(frozen=True)
-class PaneAssignment(Assignment):
+class PaneAssignment(InTurn):
     """Assigns panes as the ring says; the hash of a key says at which worker it starts.
 
     Parameters
@@ -115,6 +115,12 @@ class PaneAssignment(Assignment):
     def worker_of(self, hashes: Int64Array, windows: Int64Array) -> Int64Array:
         """The worker of each pane of a key."""
         return worker_in_turn(hashes, self.ring.run_of_pane(windows), self.ring.workers)
+
+    def next_of(self, worker: int, hashes: Int64Array, windows: Int64Array) -> Int64Array:
+        """For each pane, the first one from there on that this worker owns."""
+        ring, runs = self.ring, self.ring.run_of_pane(windows)
+        ahead = (worker - worker_in_turn(hashes, runs, ring.workers)) % ring.workers
+        return np.where(ahead == 0, windows, (runs + ahead) * ring.run * ring.slide_panes + ring.shared)
 
     def copies(self, hashes: Int64Array, times: Int64Array) -> tuple[Int64Array, Int64Array]:
         """Each row once, with the worker of its pane."""

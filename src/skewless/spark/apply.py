@@ -12,12 +12,13 @@ from pyspark.sql import DataFrame
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
 
-from skewless.chop.assignment import BatchAssignment, KeyAssignment
+from skewless.chop.assignment import Assignment, BatchAssignment, KeyAssignment
 from skewless.chop.ring import PaneAssignment, PaneRing
 from skewless.control.batch_sizes import BatchSizes
 from skewless.core.windows import Windows
 from skewless.operators.windows.adaptive import AdaptiveWorker
-from skewless.operators.windows.counted import CountedWorker, Numberer
+from skewless.operators.windows.counted import CountedPanes, CountedWorker, Numberer
+from skewless.operators.windows.counting import RangeNumberer, Ranges
 from skewless.operators.windows.function import MergeCall, PaneCall, WindowCall
 from skewless.operators.windows.panes import PaneWorker
 from skewless.operators.windows.spread import AdaptiveSpread, Spread
@@ -30,6 +31,7 @@ from skewless.spark.staging import owners_of, sent, worked
 from skewless.spark.types import arrow_schema
 
 _TIME = "__skewless_time"
+_NO_HASH = ("map<", "variant")  # types that Spark's xxhash64 does not take
 
 
 @dataclass(frozen=True)
@@ -71,16 +73,12 @@ class Applying:
 
     def run(self, stream: str) -> DataFrame:
         """The result, observed under the stream's identity: window, keys, and the columns of the schema."""
+        if self.windows.rows:
+            return self._counted(stream)
         if self.pane is not None:
             return self._by_pane(stream, self.pane)
-        task, assignment = self._task(f"{self._mark()}, batches of {self.batch}"), self.assignment()
-        if self.windows.rows:
-            numbers = Onward(assignment, owners_of(self.df))
-            lines = sent(self._rows(), Spread(KeyAssignment(self.workers), self._kinds()), stream)
-            lines = worked(lines, partial(Numberer, task), numbers, timed=False).drop("note")
-            return self._given(lines, partial(CountedWorker, task, assignment))
-        lines = sent(self._rows(), Spread(assignment, self._kinds()), stream)
-        return self._given(lines, partial(WindowWorker, task, assignment))
+        lines = sent(self._rows(), Spread(self.assignment(), self._kinds()), stream)
+        return self._given(lines, partial(WindowWorker, self._task(self._batches()), self.assignment()))
 
     def adaptively(self, folder: BatchSizes, stream: str) -> DataFrame:
         """The same of a stream, in batches of sizes that change."""
@@ -96,17 +94,52 @@ class Applying:
 
     def _by_pane(self, stream: str, function: Callable[..., Any]) -> DataFrame:
         """Panes are worked on where their rows are, and what was found goes to those who merge it."""
-        ring = PaneRing(self.windows.size, self.windows.slide, self.workers)
-        panes, merging = PaneAssignment(ring), BatchAssignment.of(self.windows, self.workers, ring.run)
-        call = PaneCall(function, arrow_schema(self.df.schema), arrow=self.arrow, zoned=self._zoned)
-        task = Task(self._columns(), self.windows.panes, call, mark=f"panes of {self._mark()}")
+        ring = self._ring()
+        panes, merging, onward = self._merging(ring)
         lines = sent(self._rows(), Spread(panes, self._kinds()), stream)
-        onward = Onward(merging, owners_of(self.df), ring.pane)
-        lines = worked(lines, partial(PaneWorker, self.windows, task, panes), onward, timed=True).drop("note")
+        make = partial(PaneWorker, self.windows, self._pane_task(function), panes)
+        lines = worked(lines, make, onward, timed=True).drop("note")
+        return self._given(lines, partial(WindowWorker, self._merge_task(), merging))
+
+    def _counted(self, stream: str) -> DataFrame:
+        """Windows of so many rows: rows are numbered first, and their numbers are used as times."""
+        if self.pane is None:
+            task, assignment = self._task(self._batches()), self.assignment()
+            lines = self._numbered(stream, task, assignment)
+            return self._given(lines, partial(CountedWorker, task, assignment))
+        ring, task = self._ring(), self._pane_task(self.pane)
+        panes, merging, onward = self._merging(ring)
+        lines = self._numbered(stream, task, panes)
+        lines = worked(lines, partial(CountedPanes, task, panes), onward, timed=False).drop("note")
+        return self._given(lines, partial(CountedWorker, self._merge_task(), merging, step=ring.pane))
+
+    def _numbered(self, stream: str, task: Task, then: Assignment) -> DataFrame:
+        """Lines of rows with their numbers, of their key or of all rows, to those who have them then."""
+        onward, make = Onward(then, owners_of(self.df)), partial(Numberer, task)
+        if self.keys:
+            lines = sent(self._rows(), Spread(KeyAssignment(self.workers), self._kinds()), stream)
+        else:
+            # Spark looks at a sample of the times and makes a range of about as many rows for each worker.
+            rows = self._rows().where(F.col(_TIME).isNotNull()).repartitionByRange(self.workers, _TIME)
+            lines, make = sent(rows, Ranges(self._kinds()), stream), partial(RangeNumberer, f"all rows of {task.mark}")
+        return worked(lines, make, onward, timed=False).drop("note")
+
+    def _ring(self) -> PaneRing:
+        return PaneRing(self.windows.size, self.windows.slide, self.workers)
+
+    def _merging(self, ring: PaneRing) -> tuple[PaneAssignment, BatchAssignment, Onward]:
+        """Who has panes, who has windows, and the way from the ones to the others."""
+        merging = BatchAssignment.of(self.windows, self.workers, ring.run)
+        return PaneAssignment(ring), merging, Onward(merging, owners_of(self.df), ring.pane)
+
+    def _pane_task(self, function: Callable[..., Any]) -> Task:
+        call = PaneCall(function, arrow_schema(self.df.schema), arrow=self.arrow, zoned=self._zoned)
+        return Task(self._columns(), self.windows.panes, call, mark=f"panes of {self._mark()}")
+
+    def _merge_task(self) -> Task:
         columns = Columns(tuple(range(len(self.keys))), (len(self.keys),))
         merge = MergeCall(self.function, arrow_schema(self.schema), self._zoned)
-        merged = Task(columns, self.windows, merge, newest=True, mark=self._mark())
-        return self._given(lines, partial(WindowWorker, merged, merging))
+        return Task(columns, self.windows, merge, newest=True, mark=self._mark())
 
     def _given(self, lines: DataFrame, make: Maker) -> DataFrame:
         fields = {field.name: field for field in self.df.schema}
@@ -119,9 +152,15 @@ class Applying:
     def _rows(self) -> DataFrame:
         """What travels: the key's hash, the time, and all columns."""
         columns = [column(self.df, name) for name in self.df.columns]
-        key = F.xxhash64(*[column(self.df, name) for name in self.keys]) if self.keys else F.lit(0).cast("long")
+        hashed = [column(self.df, name) for name in self.keys or self._told_apart()]
+        key = F.xxhash64(*hashed) if hashed else F.lit(0).cast("long")
         named = [each.alias(f"c{i}") for i, each in enumerate(columns)]
         return self.df.select(key.alias(KEY), column(self.df, self.time).alias(_TIME), *named)
+
+    def _told_apart(self) -> list[str]:
+        """Where all rows are counted, the columns that say in which order rows of one time are: those with a hash."""
+        fields = self.df.schema if self.windows.rows else []
+        return [field.name for field in fields if not any(kind in field.dataType.simpleString() for kind in _NO_HASH)]
 
     def _kinds(self) -> tuple[pa.DataType, ...]:
         """The types of what travels."""
@@ -141,6 +180,9 @@ class Applying:
     @property
     def _zoned(self) -> bool:
         return arrow_schema(self.df.schema).field(self.time).type.tz is not None
+
+    def _batches(self) -> str:
+        return f"{self._mark()}, batches of {self.batch}"
 
     def _mark(self) -> str:
         """What the state in a checkpoint depends on."""

@@ -1,4 +1,4 @@
-"""Windows of so many rows: rows are numbered, key by key, and a window is over when its last number is there."""
+"""Windows and panes of so many rows: rows are numbered, key by key, and a window is over when all of its are there."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 import pyarrow as pa
 
-from skewless.chop.assignment import BatchAssignment, mine
+from skewless.chop.assignment import InTurn, mine
 from skewless.core import blob
-from skewless.core.arrays import Int64Array
+from skewless.core.arrays import BoolArray, Int64Array
 from skewless.core.keys import codes
 from skewless.core.store import Store
 from skewless.core.tables import joined, numbered
@@ -108,10 +108,13 @@ class CountedWorker(Worker):
         Whose turn it is.
     store
         Where rows wait.
+    step
+        How far the numbers of two consecutive rows are apart: 1, or, where a row is the answer for a pane and has the
+        number of the pane's first row, the length of a pane.
     """
 
-    def __init__(self, task: Task, assignment: BatchAssignment, turn: Turn, store: Store) -> None:
-        self._task, self._assignment, self._worker = task, assignment, turn.worker
+    def __init__(self, task: Task, assignment: InTurn, turn: Turn, store: Store, step: int = 1) -> None:
+        self._task, self._assignment, self._worker, self._step = task, assignment, turn.worker, step
         self._tables = _Tables(store, task.mark)
 
     def run(
@@ -125,20 +128,36 @@ class CountedWorker(Worker):
         touched = np.unique(blob_of(np.asarray(new.column(0)))).tolist()
         rows = in_order(joined([*self._tables.read(touched), new]), self._task.columns)
         found = slices(rows.groups, rows.times, self._task.windows)
-        whole = found.stops - found.starts == self._task.windows.size
+        whole = (found.stops - found.starts) * self._step == self._task.windows.size
         whole &= mine(self._assignment, self._worker, rows.hashes[found.groups], found.windows)
         for answer in answers(self._task, rows, found.where(whole).in_order()):
-            yield started(self._task.windows, answer)
+            yield self.given(answer)
         last = np.append(np.flatnonzero(np.diff(rows.groups)), len(rows.groups) - 1)
         wanted = self._wanted(rows.hashes[rows.groups], rows.times, rows.times[last][rows.groups])
         self._tables.write(touched, rows.rows.filter(pa.array(wanted)))
 
-    def _wanted(self, hashes: Int64Array, numbers: Int64Array, newest: Int64Array) -> Int64Array:
+    def given(self, answer: pa.RecordBatch) -> pa.RecordBatch:
+        """An answer of hash, window, keys and columns as it leaves."""
+        return started(self._task.windows, answer)
+
+    def _wanted(self, hashes: Int64Array, numbers: Int64Array, newest: Int64Array) -> BoolArray:
         """Which rows are in a window of this worker that is not over, where `newest` is the last row of each's key."""
         windows = self._task.windows
-        over = (newest + 1 - windows.size) // windows.slide
+        over = (newest + self._step - windows.size) // windows.slide
         after = np.maximum(np.maximum(over + 1, windows.first(numbers)), 0)
-        return np.asarray(self._assignment.next_of(self._worker, hashes, after) <= windows.last(numbers))
+        wanted: BoolArray = self._assignment.next_of(self._worker, hashes, after) <= windows.last(numbers)
+        return wanted
+
+
+class CountedPanes(CountedWorker):
+    """The panes of rows of one worker.
+
+    Rows are numbered when they come, so that none comes late: a pane is worked on once, and its rows go then.
+    """
+
+    def given(self, answer: pa.RecordBatch) -> pa.RecordBatch:
+        """An answer as it is, to be sent on to the workers whose windows need it."""
+        return answer
 
 
 def blob_of(hashes: Int64Array) -> Int64Array:

@@ -1,0 +1,236 @@
+"""`apply` at the paper's Figure 7: scale-up by window, batch and pane, the tuner, and Linear Road's statistics.
+
+Functions wait as the paper's nodes did, times `SLOWER`: for every row of a window they update, and for every row that
+their worker had not seen before they read.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import time
+from collections.abc import Callable
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
+
+import skewless as sk
+from benchmarks.sliding_nodes import Debt, statistics
+from experiments.sliding.measured import SLOWER
+from experiments.sliding.model import ONE, PAPER, PAPER_MERGE
+from skewless.chop import Costs
+from skewless.spark.listen import _streams
+from skewless.workload.linear_road import LinearRoad
+
+NODES, RATIO, SECONDS = (1, 2, 4), 100, 10.0
+SLIDES = {"window": 1, "batch 50": 1, "pane": 10}
+SCHEMA = "n long, least double, most double, mean double"
+EPOCH = 1_700_000_000_000_000
+READING = Costs(update=4 * PAPER.update, open_close=0.0, other=40 * PAPER.other)
+"""For the tuner: a function to which reading a row costs ten times as much, beside an update, as to the paper's."""
+READ_SLOWER = 3
+SIZES, WORKERS, PER_SECOND, SPAN = (1, 2, 5, 10, 25, 50, 100, 200), 4, 4, 400
+MICRO_BATCHES, TUNED = 3, 14
+ROAD_ROWS = 60_000
+
+
+class Update:
+    """A function of a window that waits for each of its rows, and for each that its process has not read before."""
+
+    def __init__(self, costs: Costs, slower: float = SLOWER) -> None:
+        self.update, self.other = slower * costs.update, slower * costs.other
+        self.read_to: Any = None
+        self.debt = Debt()
+
+    def __call__(self, key: tuple[Any, ...], window: Any, rows: pa.Table) -> tuple[Any, ...]:
+        """Count, min, max and mean of the speeds."""
+        again = self.read_to is not None and window.start <= self.read_to <= window.end
+        share = (window.end - self.read_to) / (window.end - window.start) if again else 1.0
+        self.read_to = window.end
+        self.debt.owe(rows.num_rows * (self.update + share * self.other))
+        return statistics(rows["speed"].to_numpy())
+
+
+DEBT = Debt()
+
+
+def of_pane(key: tuple[Any, ...], pane: Any, rows: pa.Table) -> tuple[int, float, float, float]:
+    """The statistics of a pane."""
+    n, least, most, mean = statistics(rows["speed"].to_numpy())
+    DEBT.owe(SLOWER * ONE * n)
+    return n, least, most, mean * n
+
+
+def of_window(key: tuple[Any, ...], window: Any, panes: list[tuple[int, float, float, float]]) -> tuple[Any, ...]:
+    """The same of a window, from those of its panes."""
+    DEBT.owe(SLOWER * PAPER_MERGE * len(panes))
+    return merged(panes)
+
+
+def merged(panes: list[tuple[int, float, float, float]]) -> tuple[Any, ...]:
+    """Count, min, max and mean from those of panes."""
+    n, least, most, total = zip(*panes, strict=True)
+    return sum(n), min(least), max(most), sum(total) / sum(n)
+
+
+def scale_apply(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Rows a second of `apply` as a stream, of windows of so many rows without a key."""
+    found: dict[str, dict[str, dict[str, float]]] = {"window": {}, "batch 50": {}, "pane": {}}
+    for nodes in NODES:
+        spark.conf.set("spark.sql.shuffle.partitions", str(nodes))
+        for way in found:
+            row_cost = _row_cost(way, nodes)
+            count = int(SECONDS * nodes / row_cost)
+            files = folder / f"{way}-{nodes}"
+            # A first file fills the windows and warms the processes; the second is measured.
+            _write(files / "in", [RATIO * SLIDES[way] + 400, count])
+            windows = sk.windowed(_read(spark, files / "in"), "ts", RATIO * SLIDES[way], SLIDES[way], workers=nodes)
+            ways: dict[str, Callable[[], DataFrame]] = {
+                "window": lambda windows=windows: windows.apply(Update(PAPER), SCHEMA, chop="window", arrow=True),
+                "batch 50": lambda windows=windows: windows.apply(
+                    Update(PAPER), SCHEMA, chop="batch", batch=50, arrow=True
+                ),
+                "pane": lambda windows=windows: windows.apply(of_window, SCHEMA, pane=of_pane, arrow=True),
+            }
+            seconds = _progress(ways[way](), files)[-1]
+            found[way][str(nodes)] = {"rows": count, "seconds": seconds, "waited": count * row_cost / nodes}
+            print(f"apply by {way} on {nodes}: {count / seconds:,.1f} rows/s in {seconds:.1f} s", flush=True)
+    return found
+
+
+def tuner(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Rows a second by batches of fixed sizes, and what the tuner makes of the same stream."""
+    spark.conf.set("spark.sql.shuffle.partitions", str(WORKERS))
+    rows = SPAN * PER_SECOND
+    fixed = {}
+    for batch in SIZES:
+        files = folder / f"fixed-{batch}"
+        _write(files / "in", [rows] * MICRO_BATCHES, PER_SECOND)
+        windows = sk.windowed(_read(spark, files / "in"), "ts", "100 seconds", "1 second", "0 seconds", workers=WORKERS)
+        took = _progress(
+            windows.apply(Update(READING, READ_SLOWER), SCHEMA, chop="batch", batch=batch, arrow=True), files
+        )
+        fixed[str(batch)] = rows / float(np.mean(took[1:]))
+        print(f"batches of {batch}: {fixed[str(batch)]:,.1f} rows/s", flush=True)
+    files = folder / "tuned"
+    _write(files / "in", [rows] * TUNED, PER_SECOND)
+    windows = sk.windowed(_read(spark, files / "in"), "ts", "100 seconds", "1 second", "0 seconds", workers=WORKERS)
+    tuned = windows.apply(
+        Update(READING, READ_SLOWER), SCHEMA, arrow=True, tune="2 seconds", folder=str(files / "sizes")
+    )
+    loop: Any = next(reversed(_streams.values()))
+    sizes: list[int] = []
+    took = _progress(tuned, files, lambda: sizes.append(loop.sizes.batch))
+    model = loop.tuner.model
+    print(f"tuned: batches of {sizes}, {rows / np.mean(took[-4:]):,.1f} rows/s at the end", flush=True)
+    return {
+        "fixed": fixed,
+        "sizes": sizes,
+        "rows/s": [rows / seconds for seconds in took],
+        "costs": {name: getattr(model.costs, name) for name in ("update", "open_close", "other")},
+        "rate": model.rate,
+        "size": model.size,
+        "slide": model.slide,
+        "workers": WORKERS,
+        "headroom": loop.tuner.headroom,
+        "latency": loop.tuner.latency,
+        "period": loop.tuner.period,
+        "true": {"update": READ_SLOWER * READING.update, "other": READ_SLOWER * READING.other},
+    }
+
+
+def road(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """Linear Road's statistics of every expressway and direction, by every way, against Spark's own."""
+    taken = LinearRoad(expressways=3, vehicles=30_000).take(ROAD_ROWS)
+    times = pa.array(EPOCH + taken.time * 1_000_000, pa.timestamp("us", tz="UTC"))
+    columns = {"ts": times, "way": taken.expressway, "direction": taken.direction, "speed": taken.speed.astype(float)}
+    pq.write_table(pa.table(columns), folder / "road.parquet")
+    df = spark.read.parquet(str(folder / "road.parquet")).cache()
+    df.count()
+    windows = sk.keyed(df, "way", "direction").window("ts", "100 seconds", "1 second")
+    speed = [F.count("speed"), F.min("speed"), F.max("speed"), F.avg("speed")]
+    spans = F.window("ts", "100 seconds", "1 second")
+    named = [each.alias(name) for each, name in zip(speed, ("n", "least", "most", "mean"), strict=True)]
+    ways = {
+        "Spark's groupBy(window)": df.groupBy(spans, "way", "direction").agg(*named),
+        "apply by window": windows.apply(_plain, SCHEMA, chop="window", arrow=True),
+        "apply by batch": windows.apply(_plain, SCHEMA, chop="batch", arrow=True),
+        "apply by pane": windows.apply(_plain_window, SCHEMA, pane=_plain_pane, arrow=True),
+        "agg": windows.agg(n=sk.count(), least=sk.min("speed"), most=sk.max("speed"), mean=sk.mean("speed")),
+    }
+    found, own = {}, None
+    for name, result in ways.items():
+        took = []
+        for _ in range(3):
+            start = time.perf_counter()
+            rows = result.select("window.start", "way", "direction", "n", "least", "most", F.round("mean", 6)).collect()
+            took.append(time.perf_counter() - start)
+        given = sorted(map(tuple, rows))
+        own = own or given
+        assert given == own, f"{name} gave other rows than Spark's own"
+        found[name] = ROAD_ROWS / min(took[1:])
+        print(f"{name}: {found[name]:,.0f} rows/s, {len(given)} windows, the same", flush=True)
+    return found
+
+
+def _plain(key: tuple[Any, ...], window: Any, rows: pa.Table) -> tuple[Any, ...]:
+    return statistics(rows["speed"].to_numpy())
+
+
+def _plain_pane(key: tuple[Any, ...], pane: Any, rows: pa.Table) -> tuple[int, float, float, float]:
+    least, most = pc.min_max(rows["speed"]).as_py().values()
+    return rows.num_rows, least, most, pc.sum(rows["speed"]).as_py()
+
+
+def _plain_window(key: tuple[Any, ...], window: Any, panes: list[tuple[int, float, float, float]]) -> tuple[Any, ...]:
+    return merged(panes)
+
+
+def _row_cost(way: str, nodes: int) -> float:
+    """Seconds that all workers together are to wait for a row, which each of them reads once at most."""
+    if way == "pane":
+        return SLOWER * (ONE + RATIO * PAPER_MERGE / SLIDES[way])
+    copies = min(nodes, RATIO if way == "window" else (RATIO + 49) / 50) if nodes > 1 else 1
+    return SLOWER * (copies * PAPER.other + RATIO * PAPER.update)
+
+
+def _write(folder: Path, counts: list[int], per_second: int = 1000) -> None:
+    """A file of Linear Road reports for each micro-batch, so many a second."""
+    folder.mkdir(parents=True)
+    speeds = LinearRoad(expressways=3, vehicles=30_000).take(sum(counts)).speed.astype(np.float64)
+    times = EPOCH + np.arange(sum(counts)) * (1_000_000 // per_second)
+    edges = np.cumsum([0, *counts])
+    for i, (start, stop) in enumerate(pairwise(edges)):
+        columns = {"ts": pa.array(times[start:stop], pa.timestamp("us", tz="UTC")), "speed": speeds[start:stop]}
+        path = folder / f"{i:03}.parquet"
+        pq.write_table(pa.table(columns), path)
+        os.utime(path, (1_000_000 + i,) * 2)
+
+
+def _read(spark: SparkSession, folder: Path) -> DataFrame:
+    source = spark.readStream.schema("ts timestamp, speed double").option("maxFilesPerTrigger", 1)
+    return source.parquet(str(folder))
+
+
+def _progress(result: DataFrame, folder: Path, after: Callable[[], object] | None = None) -> list[float]:
+    """Seconds of every micro-batch with rows."""
+
+    def each(df: DataFrame, _batch: int) -> None:
+        df.write.format("noop").mode("overwrite").save()
+        if after is not None:
+            after()
+
+    checkpoint = folder / "checkpoint"
+    shutil.rmtree(checkpoint, ignore_errors=True)
+    writer = result.writeStream.foreachBatch(each).option("checkpointLocation", str(checkpoint))
+    query = writer.trigger(availableNow=True).start()
+    query.awaitTermination()
+    progress = [batch for batch in query.recentProgress if batch["numInputRows"]]
+    return [batch["durationMs"]["triggerExecution"] / 1000 for batch in progress]

@@ -1,0 +1,161 @@
+"""The half of Figure 7 that was measured on Spark: checks, tables and plots."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from experiments.figure import Check, Scaled, Table
+from experiments.picture import lines
+from experiments.sliding.measured import SLOWER, Spark
+from experiments.sliding.model import RATIO
+
+NODES = (1, 2, 3, 4)
+ROW = 1 / 40_000  # seconds of the paper's cheapest row
+
+
+@dataclass(frozen=True)
+class OnSpark:
+    """What was measured, as parts of a figure."""
+
+    spark: Spark
+
+    def checks(self) -> Iterator[Check]:
+        """Of the paper's points, of the split, and of what is chosen and merged."""
+        rates, apply = self.spark.rates("scale"), self.spark.rates("apply")
+        window, pane = rates["window"], rates["pane"]
+        two, ten, more, most = (rates[f"batch {batch}"][4] for batch in (2, 10, 33, 50))
+        yield Check("Spark: rows/s by window, 2 nodes over 1", window[2] / window[1], high=0.2)
+        yield Check("Spark: rows/s by pane over linear, the least", _over_linear(pane), low=0.85)
+        yield Check("Spark: rows/s by window on two nodes", window[2], low=680, high=920)
+        yield Check("Spark: rows/s by window that a further node adds", (window[4] - window[2]) / 2, low=340, high=460)
+        yield Check("Spark: gain from B = 2 to 10 on 4 nodes, rows/s", ten - two, low=5_500, high=7_500)
+        yield Check("Spark: gain from B = 33 to 50 on 4 nodes, rows/s", most - more, low=900, high=1_500)
+        yield Check("Spark: rows/s by `apply` by pane over linear, the least", _over_linear(apply["pane"]), low=0.85)
+        shares = self.spark.split_share(RATIO)
+        busiest = max(share for way, points in shares.items() if way != "pane" for share in points.values())
+        yield Check("Spark: share of a core of the split by window and by batch, the most", busiest, high=0.3)
+        best, (_size, rate) = max(self.spark.fixed().values()), self.spark.tuned()
+        yield Check("Spark: rows/s of the tuner over those of the best fixed B", rate / best, low=0.85, essential=False)
+        merge = self.spark.found["merge"]
+        dearest = max(seconds for each in merge.values() for seconds in each.values())
+        yield Check("merge of a result over the paper's cheapest row, the most", dearest / ROW, high=1.0)
+        ordered, unordered = ([each[str(n)] for n in (1, 16)] for each in (merge["in order"], merge["in any order"]))
+        yield Check("merge in any order, 16 nodes over 1", unordered[1] / unordered[0], high=1.05, essential=False)
+        yield Check("merge in order, 16 nodes over 1", ordered[1] / ordered[0], low=1.0, high=1.5, essential=False)
+
+    def setup(self) -> Iterator[Scaled]:
+        """What was run."""
+        waiting = self.spark.least_waiting("scale")
+        yield Scaled(
+            "cluster on Spark",
+            "a machine for the split and for each node",
+            f"tasks of one process; nodes wait for the costs above times {SLOWER}, since two cores cannot hold four "
+            f"busy nodes; rates are shown times {SLOWER}. At least {waiting:.0%} of every run is waiting",
+        )
+        yield Scaled(
+            "queries on Spark",
+            "count, min, max, avg of position reports",
+            "the same over Linear Road's speeds, slide 1 row (panes: 10), windows checked against Spark's own",
+        )
+
+    def said(self) -> str:
+        """What was found, in a sentence."""
+        rates, share = self.spark.rates("scale"), self.spark.split_share(RATIO)
+        size, rate = self.spark.tuned()
+        return (
+            f"On Spark by pane {rates['pane'][1]:,.0f} on one node and {rates['pane'][4]:,.0f} on four; by window "
+            f"{rates['window'][1]:,.0f}, {rates['window'][2]:,.0f} on two and {rates['window'][4]:,.0f} on four; the "
+            f"split by window takes {share['window'][2]:.1%} of a core on two nodes; `apply`, which copies a row once "
+            f"to each worker, does {self.spark.rates('apply')['window'][4]:,.0f} by window on four. The tuner ends at "
+            f"B = {size} with {rate / max(self.spark.fixed().values()):.2f} of the best fixed size's rows/s."
+        )
+
+    def tables(self) -> Iterator[Table]:
+        """The numbers."""
+        rates, apply, share = self.spark.rates("scale"), self.spark.rates("apply"), self.spark.split_share(RATIO)
+        yield Table(
+            f"Rows/s on Spark, the paper's split: a copy for every window or batch; times {SLOWER}",
+            ("nodes", *rates),
+            tuple((n, *(each.get(n, "") for each in rates.values())) for n in NODES),
+        )
+        yield Table(
+            f"Rows/s on Spark, `apply` of windows of rows without a key: a copy for every worker; times {SLOWER}",
+            ("workers", *apply),
+            tuple((n, *(each[n] for each in apply.values())) for n in apply["pane"]),
+        )
+        yield Table(
+            "Share of a core that the split stage takes at these rates; for B above 10 what it takes for 10",
+            ("nodes", *share),
+            tuple((n, *(each.get(n, "") for each in share.values())) for n in NODES),
+        )
+        fixed, (size, rate), by = self.spark.fixed(), self.spark.tuned(), self.spark.equations()
+        yield Table(
+            "Batches of fixed sizes on Spark, 4 workers, rows/s",
+            ("B", *(str(batch) for batch in fixed)),
+            (("rows/s", *fixed.values()),),
+        )
+        yield Table(
+            "The tuner on Spark, and B by the paper's inequality 3 with the costs and the rate that the tuner measured",
+            ("", "B", "rows/s", "of the best fixed B"),
+            (
+                ("the tuner", size, rate, rate / max(fixed.values())),
+                *((f"inequality 3, {name}", batch, *_nearest(fixed, batch)) for name, batch in by.items()),
+            ),
+        )
+        merge = self.spark.found["merge"]
+        yield Table(
+            "Merge on the driver, us of a processor for a result",
+            ("nodes that results come from", *merge),
+            tuple((int(n), *(1e6 * each[n] for each in merge.values())) for n in merge["in order"]),
+        )
+        road = self.spark.found["road"]
+        yield Table(
+            "Linear Road's count, min, max and avg for each expressway and direction, w/s = 100, on two cores, rows/s",
+            tuple(road),
+            (tuple(road.values()),),
+        )
+
+    def draw(self, axes: Any) -> None:
+        """Plots into the first one, and into the four after the second."""
+        rates, apply = self.spark.rates("scale"), self.spark.rates("apply")
+        for name, points, marker in (("Spark", rates["pane"], "s"), ("`apply`", apply["pane"], "^")):
+            axes[0, 0].plot(list(points), list(points.values()), label=name, marker=marker)
+        for number, (way, points) in enumerate(rates.items(), 1):
+            if way != "pane":
+                axes[1, 0].plot(list(points), list(points.values()), label=way, color=f"C{number}", marker="o")
+        axes[1, 0].plot(
+            list(apply["window"]), list(apply["window"].values()), "k--", label="window, `apply`", marker="x"
+        )
+        _named(axes[1, 0], "b on Spark", "nodes", "rows/s")
+        for number, (way, each) in enumerate(self.spark.split_share(RATIO).items(), 1):
+            axes[1, 1].plot(list(each), list(each.values()), label=way, color=f"C{number}", marker="o")
+        _named(axes[1, 1], "the split's share of a core", "nodes", "")
+        fixed, (size, rate) = self.spark.fixed(), self.spark.tuned()
+        lines(axes[2, 0], list(fixed), {"fixed": list(fixed.values())}, x="B", y="rows/s", title="the batch size")
+        axes[2, 0].plot([size], [rate], "r*", label="the tuner", markersize=8)
+        axes[2, 0].set_xscale("log")
+        axes[2, 0].set_ylim(bottom=0)
+        merge = self.spark.found["merge"]
+        micro = {name: [1e6 * seconds for seconds in each.values()] for name, each in merge.items()}
+        lines(axes[2, 1], list(map(int, merge["in order"])), micro, x="nodes", y="us a result", title="the merge")
+        axes[2, 1].set_ylim(bottom=0)
+
+
+def _over_linear(points: dict[int, float]) -> float:
+    """The least share of what as many nodes, each as fast as one alone, would do."""
+    return min(rate / (nodes * points[1]) for nodes, rate in points.items())
+
+
+def _nearest(fixed: dict[int, float], batch: int) -> tuple[str, str]:
+    """Rows/s of the fixed size that is nearest, and the share of the best."""
+    near = min(fixed, key=lambda size: abs(size - batch))
+    words = "" if near == batch else f" at B = {near}"
+    return f"{fixed[near]:,.0f}{words}", f"{fixed[near] / max(fixed.values()):.2f}{words}"
+
+
+def _named(axes: Any, title: str, x: str, y: str) -> None:
+    axes.set_title(title, fontsize=9)
+    axes.set_xlabel(x)
+    axes.set_ylabel(y)
