@@ -1,0 +1,87 @@
+"""The paper's split and nodes without Spark, against windows put together row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from benchmarks import sliding_nodes
+from benchmarks.sliding_nodes import Aggregate, Merge, Panes, Split, partitioner_of, row_cost
+from experiments.sliding.measured import SLOWER, Spark
+from experiments.sliding.partition import ByPane
+
+Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Windows = dict[int, tuple[int, float, float, float]]
+
+
+def exchanged(batches: Iterator[pa.RecordBatch], nodes: int, stage: Stage) -> list[pa.RecordBatch]:
+    """What every node gives for the rows that are sent to it."""
+    rows = pa.Table.from_batches(list(batches))
+    owners = rows["owner"].to_numpy()
+    return [part for node in range(nodes) for part in stage(iter(rows.filter(owners == node).to_batches()))]
+
+
+def run(way: str, numbers: pa.Array, speeds: pa.Array, nodes: int, clock: Path) -> tuple[Windows, int]:
+    """The windows that the nodes give, and how many copies the split made."""
+    partitioner, owners = partitioner_of(way, 6, 2 if way == "pane" else 1), tuple(range(nodes))
+    rows = pa.RecordBatch.from_arrays([numbers, speeds], ["number", "speed"])
+    copies = list(Split(partitioner, nodes, owners, str(clock))(iter([rows])))
+    if isinstance(partitioner, ByPane):
+        answers = exchanged(iter(copies), nodes, Panes(partitioner, nodes, owners))
+        merge = Merge(partitioner, {node: node for node in owners}, nodes)
+        found = exchanged(iter(answers), nodes, merge)
+    else:
+        found = exchanged(iter(copies), nodes, Aggregate(partitioner, nodes))
+    given = [row for part in found for row in zip(*part.to_pydict().values(), strict=True)]
+    windows = {row[0]: row[1:] for row in given}
+    assert len(windows) == len(given)  # each window on one node
+    return windows, sum(part.num_rows for part in copies)
+
+
+@pytest.mark.parametrize("nodes", [1, 2, 3])
+@pytest.mark.parametrize("way", ["window", "batch 2", "batch 5", "pane"])
+def test_nodes_give_the_statistics_of_every_window(
+    way: str, nodes: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sliding_nodes, "SLOWER", 0)
+    speeds = np.random.default_rng(3).integers(0, 100, 50).astype(float)
+    windows, copies = run(way, pa.array(np.arange(50)), pa.array(speeds), nodes, tmp_path / "clock")
+    slide, size = (2, 12) if way == "pane" else (1, 6)
+    wanted = {}
+    for window in range(-size, 50):
+        some = speeds[max(0, window * slide) : max(0, window * slide + size)]
+        if len(some):
+            wanted[window] = (len(some), some.min(), some.max(), pytest.approx(some.mean()))
+    assert windows == wanted
+    if nodes > 1:
+        per_row = {"window": 6.0, "batch 2": 3.5, "batch 5": 2.0, "pane": 1.0}[way]
+        assert copies == pytest.approx(50 * per_row, abs=1)
+    else:
+        assert copies == 50
+    assert float((tmp_path / "clock").read_text()) >= 0
+
+
+def test_nodes_wait_as_the_papers_points_say() -> None:
+    window, pane = partitioner_of("window", 100), partitioner_of("pane", 100, 10)
+    assert SLOWER / row_cost(window, 1) == pytest.approx(5_000)
+    assert 2 * SLOWER / row_cost(window, 2) == pytest.approx(800)
+    assert SLOWER / row_cost(pane, 1) == pytest.approx(32_000)
+
+
+def test_what_was_measured_is_put_on_the_papers_scale() -> None:
+    points = {"1": {"rows": 100, "seconds": 10.0, "waited": 9.0}, "2": {"rows": 30, "seconds": 12.0, "waited": 6.0}}
+    spark = Spark(
+        {
+            "scale": {"window": points},
+            "split": {"window": {"100": {"python": 1e-4, "jvm": 3e-4}}},
+            "tuner": {"sizes": [1, 2, 9, 9, 9], "rows/s": [1.0, 2.0, 50.0, 100.0, 300.0], "fixed": {"1": 5.0}},
+        }
+    )
+    assert spark.rates("scale") == {"window": {1: 10 * SLOWER, 2: 2.5 * SLOWER}}
+    assert spark.least_waiting("scale") == 0.5
+    assert spark.split_share(100)["window"] == {2: pytest.approx(2.5 * SLOWER * 4e-4)}
+    assert spark.tuned() == (9, pytest.approx(150.0))  # of as many rows each, one takes three times as long
