@@ -51,7 +51,8 @@ class Spark:
 
     def least_waiting(self, part: str) -> float:
         """The least share of a run for which its nodes waited: what is left is Spark."""
-        return min(each["waited"] / each["seconds"] for points in self.found[part].values() for each in points.values())
+        runs = [each for points in self.found[part].values() for each in points.values()]
+        return min(float(each["waited"] / each["seconds"]) for each in runs)
 
     def split_share(self, ratio: int) -> dict[str, dict[int, float]]:
         """The share of a core that the split stage would take at the paper's rates, by way and nodes."""

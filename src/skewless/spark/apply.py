@@ -115,14 +115,16 @@ class Applying:
 
     def _numbered(self, stream: str, task: Task, then: Assignment) -> DataFrame:
         """Lines of rows with their numbers, of their key or of all rows, to those who have them then."""
-        onward, make = Onward(then, owners_of(self.df)), partial(Numberer, task)
+        make: Maker
         if self.keys:
+            make = partial(Numberer, task)
             lines = sent(self._rows(), Spread(KeyAssignment(self.workers), self._kinds()), stream)
         else:
             # Spark looks at a sample of the times and makes a range of about as many rows for each worker.
             rows = self._rows().where(F.col(_TIME).isNotNull()).repartitionByRange(self.workers, _TIME)
-            lines, make = sent(rows, Ranges(self._kinds()), stream), partial(RangeNumberer, f"all rows of {task.mark}")
-        return worked(lines, make, onward, timed=False).drop("note")
+            lines = sent(rows, Ranges(self._kinds()), stream)
+            make = partial(RangeNumberer, f"all rows of {task.mark}")
+        return worked(lines, make, Onward(then, owners_of(self.df)), timed=False).drop("note")
 
     def _ring(self) -> PaneRing:
         return PaneRing(self.windows.size, self.windows.slide, self.workers)
@@ -159,8 +161,13 @@ class Applying:
 
     def _told_apart(self) -> list[str]:
         """Where all rows are counted, the columns that say in which order rows of one time are: those with a hash."""
-        fields = self.df.schema if self.windows.rows else []
-        return [field.name for field in fields if not any(kind in field.dataType.simpleString() for kind in _NO_HASH)]
+        if not self.windows.rows:
+            return []
+        return [
+            field.name
+            for field in self.df.schema
+            if not any(kind in field.dataType.simpleString() for kind in _NO_HASH)
+        ]
 
     def _kinds(self) -> tuple[pa.DataType, ...]:
         """The types of what travels."""
