@@ -26,6 +26,7 @@ from benchmarks.sliding_nodes import Debt, statistics
 from experiments.sliding.measured import SLOWER
 from experiments.sliding.model import ONE, PAPER, PAPER_MERGE
 from skewless.chop import Costs
+from skewless.control.tuning import Tuning
 from skewless.spark.listen import _streams
 from skewless.workload.linear_road import LinearRoad
 
@@ -125,10 +126,11 @@ def tuner(spark: SparkSession, folder: Path) -> dict[str, Any]:
     tuned = windows.apply(
         Update(READING, READ_SLOWER), SCHEMA, arrow=True, tune="2 seconds", folder=str(files / "sizes")
     )
-    loop: Any = next(reversed(_streams.values()))
+    loop = next(each for each in reversed(_streams.values()) if isinstance(each, Tuning))
     sizes: list[int] = []
     took = _progress(tuned, files, lambda: sizes.append(loop.sizes.batch))
     model = loop.tuner.model
+    assert model is not None  # it has chosen
     print(f"tuned: batches of {sizes}, {rows / np.mean(took[-4:]):,.1f} rows/s at the end", flush=True)
     return {
         "fixed": fixed,

@@ -104,8 +104,9 @@ class Aggregate:
         order = np.lexsort((rows["number"], rows["partition"]))
         partitions, numbers, speeds = (rows[name][order] for name in ("partition", "number", "speed"))
         there, starts = np.unique(partitions, return_index=True)
+        stops = np.append(starts, len(order))[1:]
         found: list[tuple[float, ...]] = []
-        for partition, start, stop in zip(there.tolist(), starts, [*starts[1:], len(order)], strict=True):
+        for partition, start, stop in zip(there.tolist(), starts, stops, strict=True):
             some, windows = numbers[start:stop], self._windows(partition, numbers[start:stop])
             debt.owe(SLOWER * PAPER.other * len(some))
             lows, highs = (
@@ -140,8 +141,9 @@ class Panes:
         order = np.argsort(rows["partition"], kind="stable")
         panes, speeds = rows["partition"][order], rows["speed"][order]
         there, starts = np.unique(panes, return_index=True)
+        stops = np.append(starts, len(order))[1:]
         found = []
-        for pane, start, stop in zip(there.tolist(), starts, [*starts[1:], len(order)], strict=True):
+        for pane, start, stop in zip(there.tolist(), starts, stops, strict=True):
             n, least, most, mean = statistics(speeds[start:stop])
             found.append((pane, n, least, most, mean * n))
             debt.owe(SLOWER * ONE * n)

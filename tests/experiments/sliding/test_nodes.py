@@ -65,6 +65,14 @@ def test_nodes_give_the_statistics_of_every_window(
     assert float((tmp_path / "clock").read_text()) >= 0
 
 
+@pytest.mark.parametrize("way", ["window", "pane"])
+def test_a_node_without_rows_gives_nothing(way: str) -> None:
+    partitioner = partitioner_of(way, 6, 2)
+    stages = [Panes(partitioner, 2, (0, 1)), Merge(partitioner, {0: 0}, 2)] if isinstance(partitioner, ByPane) else []
+    for stage in stages or [Aggregate(partitioner, 2)]:
+        assert sum(part.num_rows for part in stage(iter([]))) == 0
+
+
 def test_nodes_wait_as_the_papers_points_say() -> None:
     window, pane = partitioner_of("window", 100), partitioner_of("pane", 100, 10)
     assert SLOWER / row_cost(window, 1) == pytest.approx(5_000)
