@@ -49,7 +49,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 "split stage on Spark",
                 "until a node is saturated",
                 "one task: a copy of every row for every partition, packed and shuffled to 16 nodes; rows in a second "
-                "of a processor, in Python plus in the JVM's thread (`make bench-sliding`)",
+                "of a processor, in Python plus in the JVM's thread (`make bench-sliding`). The first "
+                "point, by window at w/s = 1, was measured while the JVM was cold, which makes it too fast",
             ),
         ),
         f"From w/s = 10 to 1000 the split by pane goes from {rows['pane'][1] / 1e6:.0f} to {last['pane'] / 1e6:.0f} M "

@@ -109,7 +109,8 @@ def _draw(figure: Any, nodes: tuple[int, ...], found: dict[str, list[float]], on
     on_spark.draw(axes)
     axes[0, 0].set_ylim(bottom=0)
     for each in axes.flat:
-        each.legend(frameon=False, fontsize=6)
+        if each.get_legend_handles_labels()[0]:
+            each.legend(frameon=False, fontsize=6)
 
 
 FIGURE = Figure(

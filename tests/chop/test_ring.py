@@ -48,6 +48,17 @@ def test_a_result_is_needed_by_its_worker_and_the_next_at_most(
     assert set(needing[ahead == 0].tolist()) == set(range(len(panes)))
 
 
+@given(SHAPES, st.integers(1, 6), HASHES, st.integers(-60, 60))
+def test_the_next_pane_of_a_worker(shape: tuple[int, int], workers: int, key: int, pane: int) -> None:
+    ring = PaneRing(*shape, workers)
+    panes = PaneAssignment(ring)
+    later = np.arange(pane, pane + ring.run * ring.slide_panes * workers + 1)
+    owners = panes.worker_of(np.full(len(later), key), later)
+    for worker in range(workers):
+        found = panes.next_of(worker, np.array([key]), np.array([pane]))
+        assert found.tolist() == [later[owners == worker][0]]
+
+
 def test_a_run_that_is_too_short_is_refused() -> None:
     with pytest.raises(SkewlessError, match="give at least 9"):
         PaneRing(10, 1, 4, run=3)
