@@ -31,7 +31,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
-from benchmarks.sliding_apply import road, scale_apply, tuner
+from benchmarks.sliding_apply import longer, road, scale_apply, tuner
 from benchmarks.sliding_nodes import COPIES, Split, partitioner_of, query, row_cost
 from experiments.sliding.partition import Partitioner
 from skewless.chop import Merger, Result
@@ -141,6 +141,7 @@ PARTS: dict[str, Callable[[SparkSession, Path], dict[str, Any]]] = {
     "scale": scale,
     "apply": scale_apply,
     "tuner": tuner,
+    "longer": longer,
     "merge": merge,
     "together": together,
     "road": road,

@@ -23,7 +23,7 @@ from pyspark.sql import functions as F
 
 import skewless as sk
 from benchmarks.sliding_nodes import Debt, statistics
-from experiments.sliding.measured import SLOWER
+from experiments.sliding.measured import SLOWER, Spark
 from experiments.sliding.model import ONE, PAPER, PAPER_MERGE
 from skewless.chop import Costs
 from skewless.control.tuning import Tuning
@@ -38,7 +38,7 @@ READING = Costs(update=4 * PAPER.update, open_close=0.0, other=40 * PAPER.other)
 """For the tuner: a function to which reading a row costs ten times as much, beside an update, as to the paper's."""
 READ_SLOWER = 3
 SIZES, WORKERS, PER_SECOND, SPAN = (1, 2, 5, 10, 25, 50, 100, 200), 4, 4, 400
-MICRO_BATCHES, TUNED = 3, 14
+MICRO_BATCHES, TUNED, LONGER = 3, 14, 4
 ROAD_ROWS = 60_000
 
 
@@ -110,16 +110,7 @@ def tuner(spark: SparkSession, folder: Path) -> dict[str, Any]:
     """Rows a second by batches of fixed sizes, and what the tuner makes of the same stream."""
     spark.conf.set("spark.sql.shuffle.partitions", str(WORKERS))
     rows = SPAN * PER_SECOND
-    fixed = {}
-    for batch in SIZES:
-        files = folder / f"fixed-{batch}"
-        _write(files / "in", [rows] * MICRO_BATCHES, PER_SECOND)
-        windows = sk.windowed(_read(spark, files / "in"), "ts", "100 seconds", "1 second", "0 seconds", workers=WORKERS)
-        took = _progress(
-            windows.apply(Update(READING, READ_SLOWER), SCHEMA, chop="batch", batch=batch, arrow=True), files
-        )
-        fixed[str(batch)] = rows / float(np.mean(took[1:]))
-        print(f"batches of {batch}: {fixed[str(batch)]:,.1f} rows/s", flush=True)
+    fixed = {str(batch): _fixed(spark, folder, batch, SPAN) for batch in SIZES}
     files = folder / "tuned"
     _write(files / "in", [rows] * TUNED, PER_SECOND)
     windows = sk.windowed(_read(spark, files / "in"), "ts", "100 seconds", "1 second", "0 seconds", workers=WORKERS)
@@ -146,6 +137,27 @@ def tuner(spark: SparkSession, folder: Path) -> dict[str, Any]:
         "period": loop.tuner.period,
         "true": {"update": READ_SLOWER * READING.update, "other": READ_SLOWER * READING.other},
     }
+
+
+def longer(spark: SparkSession, folder: Path) -> dict[str, Any]:
+    """The best of the fixed sizes and the tuner's, in micro-batches that have more windows."""
+    measured = Spark.read()
+    fixed, (size, _rate) = measured.fixed(), measured.tuned()
+    spark.conf.set("spark.sql.shuffle.partitions", str(WORKERS))
+    sizes = (max(fixed, key=lambda batch: fixed[batch]), size)
+    return {str(batch): _fixed(spark, folder, batch, LONGER * SPAN) for batch in sizes}
+
+
+def _fixed(spark: SparkSession, folder: Path, batch: int, span: int) -> float:
+    """Rows a second by batches of one size, in micro-batches of so many seconds."""
+    files, rows = folder / f"fixed-{batch}", span * PER_SECOND
+    _write(files / "in", [rows] * MICRO_BATCHES, PER_SECOND)
+    windows = sk.windowed(_read(spark, files / "in"), "ts", "100 seconds", "1 second", "0 seconds", workers=WORKERS)
+    function = Update(READING, READ_SLOWER)
+    took = _progress(windows.apply(function, SCHEMA, chop="batch", batch=batch, arrow=True), files)
+    rate = rows / float(np.mean(took[1:]))  # the first micro-batch closes no windows
+    print(f"batches of {batch}, {span} windows a micro-batch: {rate:,.1f} rows/s", flush=True)
+    return rate
 
 
 def road(spark: SparkSession, folder: Path) -> dict[str, Any]:
