@@ -129,8 +129,8 @@ class OnSpark:
     def _why_slower(self) -> str:
         """What the tuner does not know, and the run that shows it."""
         why = (
-            "The model takes it that batches come one after the other without end. A micro-batch of Spark ends, and this "
-            "one, without a key, has 400 windows: at B = 100 each of the 4 workers has a batch, at more some have none."
+            "The model takes it that batches come one after the other without end. A micro-batch of Spark ends, and "
+            "this one, without a key, has 400 windows: at B = 100 each of 4 workers has one, at more some have none."
         )
         if "longer" not in self.spark.found:
             return why
