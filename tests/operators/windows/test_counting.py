@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 from skewless import SkewlessError
 from skewless.chop.assignment import Assignment, BatchAssignment, KeyAssignment
 from skewless.chop.ring import PaneAssignment, PaneRing
+from skewless.core import blob
 from skewless.core.store import MemoryStore, Store
 from skewless.core.turn import Turn
 from skewless.core.windows import Windows
@@ -155,7 +156,7 @@ def wanted(stream: list[list[Row]], windows: Windows, *, keyed: bool) -> list[tu
     )
 
 
-@campaign(80)
+@campaign(50)
 @given(
     st.lists(st.lists(st.tuples(st.integers(-20, 20), st.integers(0, 2)), max_size=14), min_size=1, max_size=6),
     st.tuples(st.integers(1, 12), st.integers(1, 12)),
@@ -199,8 +200,6 @@ def test_a_pane_keeps_its_rows_only_until_it_is_over() -> None:
 
 
 def held(store: MemoryStore) -> int:
-    from skewless.core import blob
-
     return sum(blob.load(data).num_rows for name, data in store.blobs.items() if name != "state")
 
 
