@@ -25,6 +25,7 @@ from skewless.api.checks import (
     new_identity,
 )
 from skewless.api.choice import MOVELESS, aggregating, followed, moving, packs, unfollowed, why_placed
+from skewless.api.school import teacher_of
 from skewless.api.windowed import KeyedWindows, windowing, with_event_time
 from skewless.control.loop import Chosen, LoadLoop
 from skewless.control.placements import OnePlacement, Placements
@@ -44,7 +45,7 @@ from skewless.spark.route import CONTROL, KEY, WORKER, column, exchange, owner_c
 from skewless.spark.session import prepare
 from skewless.spark.split import learning, planned
 from skewless.spark.staging import shuffle_partitions
-from skewless.split import CooperativeDalton, Prompt, Shuffle, Splitter
+from skewless.split import CooperativeDalton, PartLy, Prompt, Shuffle, Splitter
 
 
 def keyed(
@@ -147,6 +148,11 @@ class KeyedStream:
         if self.place != "auto":
             return self._repartition_whole_keys()
         splitter, rows, stream = self._splitter(), with_key(self.df, self.keys), new_identity()
+        if isinstance(splitter, PartLy) and splitter.learning:
+            raise SkewlessError(
+                "partly learns from the times of the tasks that aggregate, and nothing times what follows "
+                "repartition(); use agg(...), or leave learning=True out"
+            )
         if not self.df.isStreaming:
             # Where counts can be had first, a plan is part of Spark's own expression and needs no Python.
             in_task = splitter.batches_in_task
@@ -311,7 +317,8 @@ class KeyedStream:
                 moved = packed(rows, splitter)
             return aggregation.run(moved, stream, unpack=True)
         if df.isStreaming:
-            routed = learning(rows, splitter, stream, self.name, folder, chosen, self.elastic)
+            teacher = teacher_of(splitter)
+            routed = learning(rows, splitter, stream, self.name, folder, chosen, self.elastic, teacher)
             return aggregation.run(exchange(routed, self.workers), stream)
         routed, policy = planned(rows, splitter)
         # A shuffled tail is everywhere.
@@ -378,6 +385,11 @@ class KeyedStream:
             raise SkewlessError(
                 "tasks learn together from one micro-batch to the next, and a batch DataFrame has one only; "
                 "split='dalton' plans it from its counts"
+            )
+        if isinstance(self.split, PartLy) and self.split.learning and not self.df.isStreaming:
+            raise SkewlessError(
+                "partly learns from one micro-batch to the next, and a batch DataFrame has one only; "
+                "leave learning=True out"
             )
         if isinstance(self.split, Splitter):
             return self.split.again() if self.split.was_given("workers") else self.split.again(workers=self.workers)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax.numpy as jnp
 import numpy as np
@@ -78,7 +78,32 @@ def _names(rng: np.random.Generator, number: int) -> Int64Array:
     return names
 
 
-def _arrays(env: Environment, seen: Counts, blocks: int) -> tuple[Any, ...]:
+class Told(NamedTuple):
+    """A micro-batch as an episode places it.
+
+    Attributes
+    ----------
+    keys, counts
+        All of its keys, most frequent first, and their tuples.
+    told
+        How many of them are placed one by one; the others are at home.
+    which, size
+        The pieces of those, as `split.ways.pieces` has them.
+    tail, tail_keys
+        The tuples and the keys that are in each block in any case.
+    """
+
+    keys: Int64Array
+    counts: Int64Array
+    told: int
+    which: Int64Array
+    size: Int64Array
+    tail: Int64Array
+    tail_keys: Int64Array
+
+
+def told_pieces(env: Environment, seen: Counts, blocks: int) -> Told:
+    """The pieces of a micro-batch that fit the environment; the other keys are at home."""
     if not 1 <= blocks <= env.blocks:
         raise SkewlessError(f"{blocks} blocks do not fit an environment of {env.blocks}; give 1 to {env.blocks}")
     order = np.argsort(-seen.counts, kind="stable")
@@ -95,6 +120,11 @@ def _arrays(env: Environment, seen: Counts, blocks: int) -> tuple[Any, ...]:
             raise SkewlessError(
                 f"the first key alone has {len(which)} pieces; give the environment more than {env.keys}"
             )
+    return Told(keys, counts, told, which, size, tail, np.bincount(at_home, minlength=blocks))
+
+
+def _arrays(env: Environment, seen: Counts, blocks: int) -> tuple[Any, ...]:
+    keys, _, _, which, size, tail, at_home = told_pieces(env, seen, blocks)
     total = int(size.sum() + tail.sum())
     unit = blocks / total
     sizes, fresh = np.zeros(env.keys, np.float32), np.zeros(env.keys, bool)
@@ -103,7 +133,7 @@ def _arrays(env: Environment, seen: Counts, blocks: int) -> tuple[Any, ...]:
     tail_load, tail_keys = np.zeros(env.blocks, np.float32), np.zeros(env.blocks, np.float32)
     tail_load[:blocks] = tail * unit
     unlisted = max(0, seen.domain - len(keys)) / blocks
-    tail_keys[:blocks] = np.bincount(at_home, minlength=blocks) + unlisted
+    tail_keys[:blocks] = at_home + unlisted
     return sizes, fresh, np.int32(blocks), tail_load, tail_keys, np.float32(unit)
 
 

@@ -41,6 +41,18 @@ def init(env: Environment, key: Array, hidden: int = HIDDEN) -> Parameters:
 
 def forward(env: Environment, p: Parameters, seen: Observation, mask: Array) -> tuple[Array, Array]:
     """The logarithms of the probabilities of the actions, and what the critic expects."""
+    scores, judged = _scores(env, p, seen)
+    value = jax.nn.relu(judged @ p["judge"] + p["judge_bias"]) @ p["value"] + p["value_bias"]
+    return jax.nn.log_softmax(jnp.where(mask, scores, _NEVER)), value[0]
+
+
+def policy(env: Environment, p: Parameters, seen: Observation, mask: Array) -> Array:
+    """The logarithms of the probabilities of the actions, of a network that need have no critic."""
+    return jax.nn.log_softmax(jnp.where(mask, _scores(env, p, seen)[0], _NEVER))
+
+
+def _scores(env: Environment, p: Parameters, seen: Observation) -> tuple[Array, Array]:
+    """A score for each action, and what the critic judges by."""
     if env.observation == "paper":
         flat = jnp.concatenate([seen["counts"], seen["matrix"].reshape(-1)])
         hidden = jax.nn.relu(jax.nn.relu(flat @ p["in"] + p["in_bias"]) @ p["mid"] + p["mid_bias"])
@@ -52,5 +64,4 @@ def forward(env: Environment, p: Parameters, seen: Observation, mask: Array) -> 
         second = jax.nn.relu(first @ p["mid"] + p["mid_bias"])
         scores = (second @ p["out"] + p["out_bias"]).reshape(-1)
         judged = jnp.concatenate([second.mean(axis=0), jax.nn.relu(key)])
-    value = jax.nn.relu(judged @ p["judge"] + p["judge_bias"]) @ p["value"] + p["value_bias"]
-    return jax.nn.log_softmax(jnp.where(mask, scores, _NEVER)), value[0]
+    return scores, judged

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
 from skewless.core.arrays import FloatArray, Int64Array
 from skewless.core.errors import SkewlessError
-from skewless.elastic import Observation, Parallelism, Scaler
+from skewless.elastic import Observation, Parallelism
 from skewless.simulate.arrivals import Source
 from skewless.simulate.cluster import Costs
 from skewless.simulate.early_release import EarlyRelease
@@ -19,6 +20,15 @@ from skewless.simulate.schedule import Scheduler
 
 Divides = Callable[[Parallelism], Partitioner]
 """A partitioner for these numbers of map and reduce tasks."""
+
+
+class Follows(Protocol):
+    """Decides after every micro-batch with how many tasks to go on, as `skewless.elastic.Scaler` does."""
+
+    parallelism: Parallelism
+
+    def observe(self, seen: Observation) -> Parallelism:
+        """The numbers of tasks from now on, after one more micro-batch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,7 +105,7 @@ def follow(
     seconds: float,
     *,
     tasks: Parallelism,
-    scaler: Scaler | None = None,
+    scaler: Follows | None = None,
     profile: Profile = SHORT_LIVED,
     release: EarlyRelease | None = None,
     failures: Collection[int] = (),

@@ -16,6 +16,7 @@ from skewless.control.loop import Chosen
 from skewless.control.policy_file import PolicyFile
 from skewless.control.routing import Routing
 from skewless.control.scaling import Scaling
+from skewless.control.teaching import Taught
 from skewless.control.workers_file import WorkersFile
 from skewless.core.errors import SkewlessError
 from skewless.core.policy import Policy
@@ -24,7 +25,8 @@ from skewless.spark.listen import register
 from skewless.spark.observe import all_counts, top_counts, with_keys_observed
 from skewless.spark.route import CONTROL, with_active, with_planned_worker, with_worker
 from skewless.spark.session import prepare_routing
-from skewless.split import Hash, Prompt, Shuffle, Splitter
+from skewless.split import Hash, PartLy, Prompt, Shuffle, Splitter
+from skewless.split.teacher import Teacher
 
 FOLDER = "spark.skewless.folder"
 FIELDS = "version long, keys array<struct<key: long, lanes: array<int>>>"
@@ -38,6 +40,7 @@ def learning(
     folder: str | None,
     chosen: Chosen,
     workers: Range | None = None,
+    teacher: Teacher | None = None,
 ) -> DataFrame:
     """Rows of a stream that have their `KEY`, with the worker that the policy of the moment gives them.
 
@@ -55,13 +58,20 @@ def learning(
         What runs, and why.
     workers
         The range of workers that follows the load; None if all of the splitter's are active.
+    teacher
+        Goes on teaching a `PartLy` from the times of tasks; None for a splitter that is not taught.
     """
     spark = rows.sparkSession
     if not isinstance(splitter, Hash):
         prepare_routing(spark)
     file = PolicyFile(uri_of(folder or session_folder(spark)), stream)
     scaling, rows = following(rows, workers, stream, folder)
-    register(spark, stream, Routing(name, splitter, file, chosen, scaling))
+    if teacher is None:
+        loop = Routing(name, splitter, file, chosen, scaling)
+    else:
+        assert isinstance(splitter, PartLy)  # nobody else has a teacher
+        loop = Taught(name, splitter, file, chosen, teacher, scaling)
+    register(spark, stream, loop)
     policy = policy_in(spark, file)
     observed = with_keys_observed(rows, stream, splitter.workers)
     active = splitter.workers if scaling is None else F.col(CONTROL)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from pathlib import Path
 from typing import ClassVar
 
@@ -44,6 +45,9 @@ class PartLy(BlockSplitter):
         How many of the most frequent keys the network places; a plan takes time in proportion.
     weights
         A file of your own from `skewless learn --out`; the shipped one if not given.
+    learning
+        Whether it goes on learning from the times of tasks while a stream is aggregated on Spark, beside the query and
+        not on its path. It needs the extra `learn`.
 
     Examples
     --------
@@ -60,12 +64,24 @@ class PartLy(BlockSplitter):
     name: ClassVar[str] = "partly"
 
     def __init__(
-        self, workers: int = 1, *, slide: int = 100_000, hot: int = 5_000, weights: str | Path | None = None
+        self,
+        workers: int = 1,
+        *,
+        slide: int = 100_000,
+        hot: int = 5_000,
+        weights: str | Path | None = None,
+        learning: bool = False,
     ) -> None:
         super().__init__(workers, slide=slide)
         if hot < 1:
             raise SkewlessError(f"hot is {hot} keys; give at least 1")
-        self.hot = hot
+        missing = [each for each in ("jax", "optax") if learning and find_spec(each) is None]
+        if missing:
+            raise SkewlessError(
+                f"learning=True needs {' and '.join(missing)}; install the extra: pip install 'skewless[learn]', or "
+                "leave it out to go by the weights as they are"
+            )
+        self.hot, self.learning = hot, learning
         self.weights = Weights.load(weights)
 
     def _divide(self, keys: Int64Array, counts: Int64Array, tail: Int64Array | None) -> BlockPlan:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from time import perf_counter_ns
 
 import numpy as np
 import pyarrow as pa
@@ -19,7 +20,8 @@ from skewless.operators.send import Sender, Sending
 class Combine(Sending):
     """Sends partial states, one for each pane and key, of rows of hash, time, keys and values.
 
-    The note to the driver is the number of the task and how many rows it had.
+    The note to the driver is the number of the task, how many rows it had, how many states became of them, and the
+    microseconds that this took. The time in which the task waited for its rows is not part of it.
 
     Parameters
     ----------
@@ -38,15 +40,20 @@ class Combine(Sending):
 
     def send(self, parts: Iterable[pa.RecordBatch], sender: Sender, turn: Turn) -> Iterator[pa.RecordBatch]:
         """The lines to send."""
-        partials, rows = Partials(self.layout, self.reads), 0
+        partials, rows, spent = Partials(self.layout, self.reads), 0, 0
         for part in parts:
+            start = perf_counter_ns()
             partials.add(part)
             rows += part.num_rows
+            spent += perf_counter_ns() - start
+        start = perf_counter_ns()
         states = partials.all()
+        spent += perf_counter_ns() - start
         if states is not None:
             yield sender.send(states, self._workers(np.asarray(states.column(0)), len(sender.owners), turn))
         if rows:
-            yield sender.rest(note=[turn.worker, rows])
+            made = 0 if states is None else states.num_rows
+            yield sender.rest(note=[turn.worker, rows, made, spent // 1000])
 
     def _workers(self, hashes: Int64Array, workers: int, turn: Turn) -> Int32Array | Int64Array:
         if self.apart is None:

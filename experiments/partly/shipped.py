@@ -1,0 +1,112 @@
+"""Trains the policy that the package ships: `python -m experiments.partly.shipped FOLDER`.
+
+Several seeds are trained, and a policy is kept every few updates. Which of them is shipped is decided by streams that
+neither training nor a figure uses: those whose BSI keeps to the limit on all of them, and of these the one with the
+fewest fragments. Every candidate is in shipped.json with its numbers.
+
+It needs the extra `learn`. Policies that are in the folder already are not trained again, so that seeds can be trained
+beside each other: `python -m experiments.partly.shipped FOLDER 1`, and at the end without a seed.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import numpy as np
+
+from experiments.partly.setting import BLOCKS, CHOOSING, streams
+from skewless import split
+from skewless.simulate.balance import balances
+
+RECORD = Path(__file__).with_name("shipped.json")
+SHIPPED = Path(split.__file__).with_name("partly.npz")
+SEEDS = (1, 2)
+UPDATES, FIRST, EVERY = 300, 100, 10
+KEYS = 128  # most keys of an episode
+LIMIT = 0.015  # of a block, beyond 1.1 times Prompt's BSI; figures ask for 0.02
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A policy on the streams that decide.
+
+    Attributes
+    ----------
+    beyond
+        What the BSI of a micro-batch has beyond 1.1 times Prompt's, at most, as a part of a block.
+    bci
+        The mean BCI over that of hash, the most of all streams.
+    fragments
+        Fragments beyond one a key over those of Prompt, of all streams.
+    """
+
+    seed: int
+    update: int
+    beyond: float
+    bci: float
+    fragments: float
+
+
+def train(seed: int, folder: Path) -> None:
+    """Train with this seed, and keep a policy every few updates."""
+    from skewless.learn.environment import Environment
+    from skewless.learn.train import Point, Schedule, Training
+
+    training = Training(Environment(blocks=BLOCKS, keys=KEYS), schedule=Schedule(updates=UPDATES), seed=seed)
+    checkpoint = folder / f"checkpoint-{seed}.npz"
+    if checkpoint.exists():
+        training.load(checkpoint)
+
+    def tell(point: Point) -> None:
+        if point.update % EVERY:
+            return
+        training.save(checkpoint)
+        print(point, flush=True)
+        if point.update >= FIRST:
+            made = training.weights(command="python -m experiments.partly.shipped", update=point.update)
+            made.save(folder / f"policy-{seed}-{point.update}.npz")
+
+    training.run(tell)
+
+
+def measure(seed: int, update: int, weights: Path) -> Candidate:
+    """The policy of a file on the streams that decide."""
+    partly = split.PartLy(BLOCKS, weights=weights)
+    found = [balances(batches, BLOCKS, partly) for batches in streams("small", CHOOSING).values()]
+    beyond = max(float((each["partly"].bsi - 1.1 * each["prompt"].bsi).max()) for each in found)
+    bci = max(float(each["partly"].bci.mean() / each["hash"].bci.mean()) for each in found)
+    extra = [sum(float((each[name].ksr - 1).sum()) for each in found) for name in ("partly", "prompt")]
+    return Candidate(seed, update, round(beyond, 5), round(bci, 4), round(extra[0] / extra[1], 4))
+
+
+def choose(candidates: list[Candidate]) -> Candidate:
+    """Of those within the limit the one with the fewest fragments; if there is none, the most even one."""
+    within = [each for each in candidates if each.beyond <= LIMIT and each.bci <= 1]
+    if within:
+        return min(within, key=lambda each: each.fragments)
+    return min(candidates, key=lambda each: each.beyond)
+
+
+def main(folder: Path, seeds: list[int]) -> None:
+    """Train these seeds; or, if none is given, those that are missing, and ship the best."""
+    folder.mkdir(parents=True, exist_ok=True)
+    for seed in seeds or SEEDS:
+        if not (folder / f"policy-{seed}-{UPDATES}.npz").exists():
+            train(seed, folder)
+    if seeds:
+        return
+    updates = np.arange(FIRST, UPDATES + 1, EVERY).tolist()
+    files = {(seed, update): folder / f"policy-{seed}-{update}.npz" for seed in SEEDS for update in updates}
+    candidates = [measure(*which, file) for which, file in files.items()]
+    best = choose(candidates)
+    told = {"chosen": asdict(best), "candidates": [asdict(each) for each in candidates]}
+    RECORD.write_text(json.dumps(told, indent=1) + "\n")
+    SHIPPED.write_bytes(files[best.seed, best.update].read_bytes())
+    print(best)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), [int(each) for each in sys.argv[2:]])
