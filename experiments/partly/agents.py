@@ -15,10 +15,11 @@ import numpy as np
 
 RECORD = Path(__file__).with_name("agents.json")
 SEEDS = (1, 2, 3)
-BLOCKS, KEYS = 24, 24
-TOGETHER = 400  # rounds of a scheduler and a partitioner
+BLOCKS, KEYS = 16, 24
+TOGETHER = 300  # rounds of a scheduler and a partitioner
 INSTANCES, APART, EVERY = 4, 120, 5  # partitioners of one operator, rounds at most, and rounds between two tests
-STAGES, SOUND, SICK = 2, 120, 120  # stages of a topology, rounds until they are trained, and rounds with a slow task
+AFTER = 20  # rounds that go on when the policy is deployed
+STAGES, SOUND, SICK = 2, 80, 60  # stages of a topology, rounds until they are trained, and rounds with a slow task
 SLOW = 4.0  # times that a task of the sick stage takes longer
 TESTED = 32  # episodes of a test
 _TEST = 99  # the seed of what is tested, which is the same for all
@@ -50,7 +51,7 @@ def together(seed: int) -> list[dict[str, float]]:
     from skewless.learn.topology import Topology
 
     topology = Topology(Environment(blocks=BLOCKS, keys=KEYS), batches=8)
-    settings = agents.Settings(room=1024, settle=TOGETHER // 2)
+    settings = agents.Settings(rate=1e-3, room=1024, settle=TOGETHER // 2)
     ours, everybody = agents.begin(topology, settings, seed), np.ones(1, bool)
     points = []
     for number in range(1, TOGETHER + 1):
@@ -109,6 +110,8 @@ def schemes(seed: int) -> dict[str, Any]:
                         "while": _rounded(np.asarray(ended.cost).mean()),
                     }
                 )
+                if deployed and points[-1]["batches"] >= deployed + AFTER * settings.episodes:
+                    break
                 if not deployed and _beats(points, heuristic):
                     deployed = points[-1]["batches"]
                     learned = jnp.ones(INSTANCES, bool)

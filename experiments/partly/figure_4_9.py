@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
+from experiments.partly.lessons import LESSONS, NOISE, SEEDS, policy
 from experiments.partly.setting import BLOCKS, SEED, TUPLES
 from experiments.picture import legend
 from experiments.prompt.rivals import EXTRA, PROMPT, Planned, best_candidates, partitioner
@@ -21,7 +22,9 @@ from skewless.split import BlockPlan
 from skewless.workload import Zipf
 
 PARTLY = "partly"
-PLANNING = 8e-6  # seconds of PartLy's plan for each key, as Figure 4.8b measures it
+PLANNING = 16e-6  # seconds of PartLy's plan for each key, as Figure 4.8b measures it
+TAUGHT = {f"{PARTLY} {seed}": policy(seed) for seed in SEEDS}
+"""Policies that went on learning from the times of tasks."""
 NAMES = (PARTLY, PROMPT, "cAM", "PK5", "hash", "shuffle", EXTRA)
 EXPONENTS: dict[Scale, tuple[float, ...]] = {
     "small": (0.5, 1.0, 1.5, 2.0),
@@ -34,9 +37,9 @@ KEYS = 2_000
 
 def technique(name: str, setting: Setting, candidates: int) -> Partitioner:
     """What divides micro-batches under this name; PartLy's plans are timed, and its buckets are Algorithm 3's."""
-    if name != PARTLY:
+    if name != PARTLY and name not in TAUGHT:
         return partitioner(name, setting, candidates)
-    splitter = split.PartLy(setting.blocks)
+    splitter = split.PartLy(setting.blocks, weights=TAUGHT.get(name))
 
     def plan(keys: Int64Array, counts: Int64Array, blocks: int) -> BlockPlan:
         return splitter.again(workers=blocks)._divide(keys, counts, None)
@@ -52,6 +55,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     found = [*by_skew.values(), *by_interval.values()]
     spreads = {z: _variances(z, setting, TUPLES[scale]) for z in EXPONENTS[scale]}
     less = {z: 1 - each[PARTLY] / each[PROMPT] for z, each in spreads.items()}
+    taught = [float(np.mean([1 - each[policy] / each[PROMPT] for each in spreads.values()])) for policy in TAUGHT]
     rivals = [name for name in NAMES if name not in (PARTLY, PROMPT, EXTRA)]
     checks = (
         Check(
@@ -72,12 +76,19 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             why="bounded splits more keys, and what that costs depends on what merging costs.",
         ),
         Check(
-            "variance of reduce times that PartLy saves against Prompt, the mean of the exponents (thesis: 0.12)",
-            float(np.mean(list(less.values()))),
+            "variance of reduce times saved against Prompt after learning from times, the mean of the exponents and of "
+            "the seeds (thesis: 0.12)",
+            float(np.mean(taught)),
             low=0.12,
+        ),
+        Check("the same, the seed that saves the least", min(taught), low=0.12, essential=False),
+        Check(
+            "the same, over what the shipped policy saves, which has learned by the cost model alone",
+            float(np.mean(taught) / np.mean(list(less.values()))),
+            low=1.0,
             essential=False,
-            why="The shipped policy was trained by the cost model alone. It is the learning from the times of tasks "
-            "that the thesis credits with the 12 %, and this figure has none of it.",
+            why="The larger variance is the reward, and that of map times is the larger one in most plans, so that "
+            "lessons need not lower that of reduce times.",
         ),
     )
     return Outcome(
@@ -85,19 +96,29 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled("cluster", "5 nodes of 8 cores, 24 blocks", f"{BLOCKS} blocks and reduce tasks, simulated"),
             Scaled("keys", "few hundreds to thousands", f"{KEYS:,}, Zipf"),
             Scaled("rate", "not said", "constant, the highest that is sustained"),
+            Scaled(
+                "learning from times",
+                "not said",
+                f"{LESSONS} lessons on simulated times with {NOISE:.0%} of noise, {len(SEEDS)} seeds",
+            ),
             Scaled("planning", "measured", f"{1e6 * PLANNING:g} µs a key by PartLy, {1:g} µs by Prompt"),
         ),
         f"PartLy sustains {min(e[PARTLY] / e[PROMPT] for e in found):.2f} to "
         f"{max(e[PARTLY] / e[PROMPT] for e in found):.2f} times the rate of Prompt. The variance of its reduce times "
-        f"differs from Prompt's by {-max(less.values()):+.0%} to {-min(less.values()):+.0%}.",
+        f"differs from Prompt's by {-max(less.values()):+.0%} to {-min(less.values()):+.0%}, and is "
+        f"{np.mean(list(less.values())):.0%} less on average; after learning from the times of tasks it is "
+        f"{min(taught):.0%} to {max(taught):.0%} less.",
         checks,
         (
             _table(f"tuples a second, intervals of {INTERVALS[scale][0]:g} s", "z", by_skew),
             _table(f"tuples a second, z = {MIDDLE:g}", "interval, s", by_interval),
             Table(
                 "variance of reduce times over their squared mean",
-                ("z", PARTLY, PROMPT, "saved"),
-                tuple((f"{z:g}", each[PARTLY], each[PROMPT], less[z]) for z, each in spreads.items()),
+                ("z", PARTLY, *(f"after lessons, seed {seed}" for seed in SEEDS), PROMPT, "saved as shipped"),
+                tuple(
+                    (f"{z:g}", each[PARTLY], *(each[policy] for policy in TAUGHT), each[PROMPT], less[z])
+                    for z, each in spreads.items()
+                ),
             ),
         ),
         lambda figure: _draw(figure, by_skew),
@@ -118,7 +139,7 @@ def _variances(z: float, setting: Setting, tuples: int) -> dict[str, float]:
     """The variance of the reduce times of a micro-batch, relative to the square of their mean."""
     keys = Zipf(z, KEYS, SEED).take(tuples)
     found = {}
-    for name in (PARTLY, PROMPT):
+    for name in (PARTLY, PROMPT, *TAUGHT):
         divided: Divided = technique(name, setting, 2)(keys, np.zeros(0), 0.0, 1.0)
         times = divided.reduce_times(setting.costs)
         found[name] = float(times.var() / times.mean() ** 2)

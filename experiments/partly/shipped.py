@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import json
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -19,13 +20,15 @@ import numpy as np
 
 from experiments.partly.setting import BLOCKS, CHOOSING, streams
 from skewless import split
-from skewless.simulate.balance import balances
+from skewless.core.arrays import Int64Array
+from skewless.simulate.balance import Balance, balance
 
 RECORD = Path(__file__).with_name("shipped.json")
 SHIPPED = Path(split.__file__).with_name("partly.npz")
 SEEDS = (1, 2)
 UPDATES, FIRST, EVERY = 300, 100, 10
 KEYS = 128  # most keys of an episode
+Rivals = tuple[list[Int64Array], dict[str, Balance]]
 LIMIT = 0.015  # of a block, beyond 1.1 times Prompt's BSI; figures ask for 0.02
 
 
@@ -72,10 +75,10 @@ def train(seed: int, folder: Path) -> None:
     training.run(tell)
 
 
-def measure(seed: int, update: int, weights: Path) -> Candidate:
+def measured(seed: int, update: int, weights: Path, rivals: Sequence[Rivals]) -> Candidate:
     """The policy of a file on the streams that decide."""
-    partly = split.PartLy(BLOCKS, weights=weights)
-    found = [balances(batches, BLOCKS, partly) for batches in streams("small", CHOOSING).values()]
+    divide = split.PartLy(BLOCKS, weights=weights).partition
+    found = [{**others, "partly": balance(batches, divide, BLOCKS)} for batches, others in rivals]
     beyond = max(float((each["partly"].bsi - 1.1 * each["prompt"].bsi).max()) for each in found)
     bci = max(float(each["partly"].bci.mean() / each["hash"].bci.mean()) for each in found)
     extra = [sum(float((each[name].ksr - 1).sum()) for each in found) for name in ("partly", "prompt")]
@@ -100,7 +103,12 @@ def main(folder: Path, seeds: list[int]) -> None:
         return
     updates = np.arange(FIRST, UPDATES + 1, EVERY).tolist()
     files = {(seed, update): folder / f"policy-{seed}-{update}.npz" for seed in SEEDS for update in updates}
-    candidates = [measure(*which, file) for which, file in files.items()]
+    prompt, hashed = split.Prompt(BLOCKS).partition, split.Hash(BLOCKS).route
+    rivals = [
+        (batches, {"prompt": balance(batches, prompt, BLOCKS), "hash": balance(batches, hashed, BLOCKS)})
+        for batches in streams("small", CHOOSING).values()
+    ]
+    candidates = [measured(*which, file, rivals) for which, file in files.items()]
     best = choose(candidates)
     told = {"chosen": asdict(best), "candidates": [asdict(each) for each in candidates]}
     RECORD.write_text(json.dumps(told, indent=1) + "\n")

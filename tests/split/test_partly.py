@@ -235,3 +235,10 @@ def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
 
 def test_all_layers_are_checked() -> None:
     assert {name.removesuffix("_bias") for name in SHIPPED.layers} == set(LAYERS)
+
+
+def test_learning_is_refused_in_words_without_the_extra(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("skewless.split.partly.find_spec", lambda name: None)
+    with pytest.raises(SkewlessError, match=r"learning=True needs jax and optax; install the extra: pip install"):
+        split.PartLy(4, learning=True)
+    assert not split.PartLy(4).learning

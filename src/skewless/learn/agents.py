@@ -13,7 +13,7 @@ A. S. Abdelhamid: Efficient distributed processing over micro-batched data strea
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, NamedTuple, TypeAlias
 
@@ -156,9 +156,15 @@ def play_round(
     return agents._replace(buffer=buffer, rounds=agents.rounds + 1), ended
 
 
-@partial(jax.jit, static_argnums=(0, 1))
 def learn(topology: Topology, settings: Settings, agents: Agents, key: Array) -> Agents:
     """Some updates of all critics, actors and targets from the buffer (lines 10 to 14)."""
+    # What was earned is in the buffer, so that one compiled function does for all rewards.
+    learned: Agents = _learn(replace(topology, local=True, slow=()), settings, agents, key)
+    return learned
+
+
+@partial(jax.jit, static_argnums=(0, 1))
+def _learn(topology: Topology, settings: Settings, agents: Agents, key: Array) -> Agents:
 
     def update(agents: Agents, key: Array) -> tuple[Agents, None]:
         gradient = jax.grad(partial(_loss, topology, settings, agents.targets, agents.buffer))(agents.networks, key)
@@ -293,7 +299,7 @@ def _scheduler_losses(settings: Settings, targets: Networks, networks: Networks,
     critic = optax.losses.huber_loss(values[turn.action], jax.lax.stop_gradient(goal))
     logs = _scheduler(networks.scheduler, turn.seen)
     judged = jax.lax.stop_gradient(values - (jnp.exp(logs) * values).sum())
-    actor = -(jnp.exp(logs) * judged).sum() + 0.1 * settings.entropy * (jnp.exp(logs) * logs).sum()
+    actor = -(jnp.exp(logs) * judged).sum() + settings.entropy * (jnp.exp(logs) * logs).sum()
     # The last micro-batch of an episode has none after it to learn from.
     return jnp.where(turn.last, 0.0, critic + actor)
 

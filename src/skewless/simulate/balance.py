@@ -50,7 +50,7 @@ def balances(batches: Sequence[Int64Array], blocks: int, partly: split.PartLy | 
     if not batches or not all(map(len, batches)):
         raise SkewlessError("give at least one micro-batch, and none without rows")
     techniques = {"partly": (partly or split.PartLy()).again(workers=blocks).partition, **_rivals(batches[0], blocks)}
-    return {name: _measured(batches, divide, blocks) for name, divide in techniques.items()}
+    return {name: balance(batches, divide, blocks) for name, divide in techniques.items()}
 
 
 def _rivals(first: Int64Array, blocks: int) -> dict[str, Divide]:
@@ -66,7 +66,8 @@ def _rivals(first: Int64Array, blocks: int) -> dict[str, Divide]:
     return rivals
 
 
-def _measured(batches: Sequence[Int64Array], divide: Divide, blocks: int) -> Balance:
+def balance(batches: Sequence[Int64Array], divide: Divide, blocks: int) -> Balance:
+    """What one technique makes of each micro-batch."""
     rows = []
     for keys in batches:
         block = divide(keys)

@@ -1,0 +1,113 @@
+"""PartLy, Figure 4.13: instances of an operator that learn all at once, and one at a time."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from experiments.figure import Check, Figure, Measured, Outcome, Scale, Scaled, Table, Tell
+from experiments.partly.agents import EVERY, INSTANCES, RECORD, SEEDS
+from experiments.picture import legend
+
+AT_ONCE, ONE = "all at once", "one at a time"
+SCHEMES = (AT_ONCE, ONE)
+
+
+def run(scale: Scale, tell: Tell) -> Outcome:
+    """Read what was recorded."""
+    record = json.loads(RECORD.read_text())["schemes"]
+    runs = {scheme: [record[str(seed)][scheme] for seed in SEEDS] for scheme in SCHEMES}
+    usual = [record[str(seed)]["heuristic"] for seed in SEEDS]
+    needed = {scheme: [_needed(each) for each in runs[scheme]] for scheme in SCHEMES}
+    disrupted = {
+        scheme: [_disruption(each, cost) for each, cost in zip(runs[scheme], usual, strict=True)] for scheme in SCHEMES
+    }
+    never = sum(each["converged"] == 0 for scheme in SCHEMES for each in runs[scheme])
+    checks = (
+        Check("trainings of both schemes that never beat the heuristic", float(never), high=0.0),
+        Check(
+            "micro-batches until the policy beats the heuristic, one at a time over all at once",
+            float(np.mean(needed[ONE]) / np.mean(needed[AT_ONCE])),
+            low=1.0,
+        ),
+        Check(
+            "cost that training adds to the topology until then, one at a time over all at once",
+            float(np.mean(disrupted[ONE]) / np.mean(disrupted[AT_ONCE])),
+            high=1.0,
+        ),
+    )
+    return Outcome(
+        (
+            Scaled("instances of the operator", "not said", f"{INSTANCES}, 12 blocks and 24 keys each"),
+            Scaled("heuristic", "not said", "the fewest parts that fit, from the emptiest block on"),
+            Scaled(
+                "converged",
+                "the policy outperforms the heuristic",
+                f"its cost on unseen micro-batches is lower in two tests in turn, {EVERY} rounds apart",
+            ),
+            Scaled("updates", "not said", "as many for each instance that learns: four times as many all at once"),
+            Scaled("seeds", "not said", f"{len(SEEDS)}"),
+        ),
+        f"All at once the policy beats the heuristic after {np.mean(needed[AT_ONCE]):,.0f} micro-batches of each "
+        f"instance, one at a time after {np.mean(needed[ONE]):,.0f}. Until then training adds "
+        f"{np.mean(disrupted[AT_ONCE]):,.0f} and {np.mean(disrupted[ONE]):,.0f} to the cost of an instance's "
+        f"micro-batches, each of which costs {np.mean(usual):.2f} by the heuristic.",
+        checks,
+        (
+            Table(
+                "Micro-batches of each instance until the policy beats the heuristic (0: never), and added cost",
+                ("scheme", *(f"seed {seed}" for seed in SEEDS), "mean", "added cost"),
+                tuple(
+                    (
+                        scheme,
+                        *(int(each["converged"]) for each in runs[scheme]),
+                        Measured.of(needed[scheme]),
+                        Measured.of(disrupted[scheme]),
+                    )
+                    for scheme in SCHEMES
+                ),
+            ),
+        ),
+        lambda figure: _draw(figure, runs, usual),
+    )
+
+
+def _needed(run: Mapping[str, Any]) -> float:
+    """Micro-batches until it converged; all of them if it never did."""
+    return float(run["converged"] or run["points"][-1]["batches"])
+
+
+def _disruption(run: Mapping[str, Any], usual: float) -> float:
+    """What the micro-batches of an instance cost more than by the heuristic, added up until it converged."""
+    points = [each for each in run["points"] if each["batches"] <= _needed(run)]
+    steps = np.diff([each["batches"] for each in points], prepend=0)
+    return float((steps * [each["while"] - usual for each in points]).sum())
+
+
+def _draw(figure: Any, runs: Mapping[str, Sequence[Any]], usual: Sequence[float]) -> None:
+    panels = figure.subplots(1, 2)
+    titles = {"cost": "cost of the policy, unseen micro-batches", "while": "cost of the topology meanwhile"}
+    for axes, (name, title) in zip(panels, titles.items(), strict=True):
+        for number, scheme in enumerate(SCHEMES):
+            for at, each in enumerate(runs[scheme]):
+                points = each["points"]
+                label = scheme if at == 0 else None
+                x, y = [p["batches"] for p in points], [p[name] for p in points]
+                axes.plot(x, y, color=f"C{number}", linewidth=0.9, label=label)
+        axes.axhline(float(np.mean(usual)), color="0.5", linewidth=0.8, label="heuristic")
+        axes.set_yscale("log")
+        axes.set_xlabel("micro-batches of an instance")
+        axes.set_title(title, fontsize=9)
+    legend(figure, panels[0])
+
+
+FIGURE = Figure(
+    "partly-4.13",
+    "All at once and one at a time",
+    "If all instances of an operator train its policy, training is as short as possible; if one does while the others "
+    "go by a heuristic, it takes longer and disturbs the topology less.",
+    run,
+)
