@@ -73,7 +73,8 @@ def together(seed: int) -> list[dict[str, float]]:
     agents.partitioner_weights(ours, 0, {"command": "python -m experiments.partly.agents", "seed": seed}).save(
         policy(seed, "partitioner")
     )
-    np.savez_compressed(policy(seed, "scheduler"), **agents.advisor_weights(ours).layers)
+    layers: dict[str, Any] = dict(agents.advisor_weights(ours).layers)
+    np.savez_compressed(policy(seed, "scheduler"), **layers)
     return points
 
 
@@ -96,7 +97,8 @@ def schemes(seed: int) -> dict[str, Any]:
         settings = agents.Settings(shared=True, updates=updates, settle=APART // 2)
         ours, learned = agents.begin(topology, settings, seed), jnp.ones(INSTANCES, bool)
         learned = learned if at_once else learned.at[1:].set(False)
-        points, deployed = [], 0
+        points: list[dict[str, float]] = []
+        deployed = 0.0
         for number in range(1, APART * (1 if at_once else INSTANCES) + 1):
             key = jax.random.fold_in(jax.random.PRNGKey(seed), number)
             ours, ended = agents.play_round(topology, settings, ours, key, learned)

@@ -5,11 +5,12 @@ import json
 import numpy as np
 import pytest
 
-from experiments.partly import figure_4_7, figure_4_8, figure_4_9
+from experiments.partly import agents, figure_4_7, figure_4_8, figure_4_9, figure_4_10, figure_4_13, lessons, shipped
 from experiments.partly.curves import EPISODES, FILE, SCHEMES, SEEDS, UPDATES
 from experiments.partly.setting import BLOCKS, streams
 from experiments.prompt.setting import Setting
 from skewless.simulate.balance import balances
+from skewless.split.weights import Weights
 
 
 def points(*costs: float) -> list[dict[str, float]]:
@@ -56,3 +57,30 @@ def test_partly_divides_micro_batches_of_the_throughput_as_its_splitter_does() -
     assert divided.sizes.sum() == len(keys)
     assert divided.planning == pytest.approx(figure_4_9.PLANNING * len(np.unique(keys)))
     assert divided.sizes.max() < 1.1 * divided.sizes.mean()
+
+
+def test_what_agents_did_is_recorded_for_every_seed() -> None:
+    record = json.loads(agents.RECORD.read_text())
+    for name in ("together", "stages", "schemes"):
+        assert sorted(record[name]) == [str(seed) for seed in agents.SEEDS]
+    for seed in agents.SEEDS:
+        assert set(figure_4_10.ARMS) < set(record["stages"][str(seed)])
+        assert agents.policy(seed, "partitioner").exists()
+        assert agents.policy(seed, "scheduler").exists()
+    assert all(lessons.policy(seed).exists() for seed in lessons.SEEDS)
+
+
+def test_disruption_counts_until_the_policy_is_deployed() -> None:
+    at = [{"batches": n, "cost": 1.0, "while": cost} for n, cost in ((40, 3.0), (80, 2.0), (120, 9.0))]
+    assert figure_4_13._disruption({"converged": 80, "points": at}, 1.0) == 40 * 2 + 40 * 1
+    assert figure_4_13._needed({"converged": 0, "points": at}) == 120
+
+
+def test_the_shipped_policy_is_the_one_that_the_rule_chooses() -> None:
+    told = json.loads(shipped.RECORD.read_text())
+    best = shipped.choose([shipped.Candidate(**each) for each in told["candidates"]])
+    assert best == shipped.Candidate(**told["chosen"])
+    made = Weights.load().made
+    assert (made["seed"], made["update"]) == (best.seed, best.update)
+    few = [shipped.Candidate(1, 1, 0.01, 0.5, 0.9), shipped.Candidate(1, 2, 0.014, 0.5, 0.6)]
+    assert shipped.choose([*few, shipped.Candidate(1, 3, 0.02, 0.5, 0.3)]) is few[1]
