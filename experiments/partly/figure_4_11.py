@@ -20,7 +20,7 @@ from skewless.core.arrays import FloatArray, Int64Array
 from skewless.elastic import Parallelism, Scaler
 from skewless.simulate import Followed, GroupAhead, Source, follow, steps
 from skewless.simulate.advisor import Advisor, AdvisorWeights
-from skewless.simulate.follow import Follows
+from skewless.simulate.follow import Divides, Follows
 from skewless.simulate.map_reduce import Partitioner
 from skewless.split import BlockPlan
 from skewless.workload import Zipf
@@ -66,7 +66,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             with np.load(policy(seed, "scheduler"), allow_pickle=False) as layers:
                 weights = AdvisorWeights({name: layers[name] for name in layers.files})
             learned, prompt = Learned(partitioner, setting), divides(PROMPT, setting)
-            arms = {
+            arms: dict[str, tuple[Divides, Follows]] = {
                 AGENTS: (learned, Advisor(weights, LEAST, MOST)),
                 SCHEDULER: (prompt, Advisor(weights, LEAST, MOST)),
                 PARTITIONER: (learned, Scaler(LEAST, MOST, d=1)),
@@ -158,9 +158,7 @@ def _named(stride: str) -> str:
     return ALGORITHM if stride == "straight" else f"{ALGORITHM}, {stride} at a time"
 
 
-def _followed(
-    divides: Callable[[Parallelism], Partitioner], follows: Follows, setting: Setting, z: float, lasts: int
-) -> Followed:
+def _followed(divides: Divides, follows: Follows, setting: Setting, z: float, lasts: int) -> Followed:
     cost, rate = measured().cost, FIRST / setting.costs.tuple
     source = Source(Zipf(z, KEYS, SEED), steps(*((float(at * lasts), rate * level) for at, level in enumerate(LEVELS))))
     scheduler = GroupAhead(cost, follows.parallelism, GROUP)
