@@ -1,4 +1,4 @@
-"""Run by test_crash.py as a program of its own, to be killed: seven queries, each into a sink of its own.
+"""Run by test_crash.py as a program of its own, to be killed: up to seven queries, each into a folder of its own.
 
 Two have windows of aggregates, and three functions of whole windows: by batches, by batches whose size changes as often
 as it can, and by panes. In another one slots and keys move from worker to worker as often as they can, with timers and
@@ -30,7 +30,6 @@ from skewless.spark.listen import _streams
 from support.streams import DAEMON, INTERPRETED, PATIENT, QUICK
 
 PAGES = ["hot", "hot0", "hot1", "p1", "p2", "p3"]
-WINDOWS = ("dalton", "local", "batch", "tuned", "pane")
 Change = Callable[[Any, np.random.Generator], None]
 
 
@@ -97,10 +96,18 @@ def placed(events: DataFrame, folder: Path, seed: int) -> StreamingQuery:
 
 
 def to_parquet(result: DataFrame, folder: Path, way: str, seed: int, change: Change | None = None) -> StreamingQuery:
-    """Start a query, and have its loop announce something new as often as it can."""
+    """Start a query, and have its loop announce something new as often as it can.
+
+    A micro-batch that comes again is written again. Spark's own sink of files would leave it out if it has its rows
+    already, and with it what the watermark is raised by: rows that are late would be let in after a kill.
+    """
     loop = next(reversed(_streams.values()))  # at once, and not when the first micro-batch is done
-    writer = result.writeStream.format("parquet").option("checkpointLocation", str(folder / f"{way}-checkpoint"))
-    query = writer.trigger(availableNow=True).start(str(folder / way))
+
+    def write(rows: DataFrame, batch: int) -> None:
+        rows.write.mode("overwrite").parquet(str(folder / way / f"batch={batch}"))
+
+    writer = result.writeStream.foreachBatch(write).option("checkpointLocation", str(folder / f"{way}-checkpoint"))
+    query = writer.trigger(availableNow=True).start()
     if change is not None:
         threading.Thread(target=_keep_changing, args=(loop, change, seed), daemon=True).start()
     return query
@@ -142,14 +149,14 @@ def in_order(events: DataFrame, folder: Path) -> StreamingQuery:
     return ordered.write(deliver, str(folder / "ordered-checkpoint")).trigger(availableNow=True).start()
 
 
-def main(folder: Path, seed: int) -> None:
+def main(folder: Path, seed: int, *ways: str) -> None:
     settings = {"spark.sql.session.timeZone": "UTC", "spark.driver.bindAddress": "127.0.0.1"}
     settings |= {"spark.driver.extraJavaOptions": QUICK, "spark.python.daemon.module": DAEMON, **INTERPRETED, **PATIENT}
     spark = sk.session(2, memory="1g", **settings, **{"spark.sql.shuffle.partitions": "3"})
     schema = "ts timestamp, page string, price decimal(12,2), n long"
     events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     queries = [in_order(events, folder), placed(events, folder, seed)]
-    for way in WINDOWS:
+    for way in ways:
         change = _another_size if way == "tuned" else None
         queries.append(to_parquet(windows_of(events, way, folder), folder, way, seed, change))
     print("started", flush=True)
@@ -159,4 +166,4 @@ def main(folder: Path, seed: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), *sys.argv[3:])

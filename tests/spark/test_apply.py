@@ -284,7 +284,12 @@ def local_panes(key: tuple[Any, ...], window: Any, panes: list[tuple[int]]) -> t
 
 
 @pytest.mark.parametrize(
-    "functions", [{"function": local_rows}, {"function": local_panes, "pane": local_rows}], ids=["windows", "panes"]
+    "functions",
+    [
+        {"function": local_rows},
+        pytest.param({"function": local_panes, "pane": local_rows}, marks=pytest.mark.long),
+    ],
+    ids=["windows", "panes"],
 )
 def test_a_stream_without_a_zone_gives_what_sparks_own_windows_hold(
     late: Late, tmp_path: Path, functions: dict[str, Any]
@@ -319,6 +324,7 @@ def test_windows_of_all_rows_of_a_stream(late: Late, tmp_path: Path) -> None:
     assert_same(flat(results(result, tmp_path)), wanted)
 
 
+@pytest.mark.long
 def test_windows_that_may_wait_are_the_same(late: Late, tmp_path: Path) -> None:
     windows = sk.keyed(late.df, "k").window("ts", "60 seconds", "25 seconds", watermark="200 seconds")  # none is late
     got = results(windows.apply(whole, ANSWER, max_latency="2 minutes"), tmp_path)

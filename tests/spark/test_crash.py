@@ -31,7 +31,7 @@ FILES = 3 + KILLS  # a run that is killed may commit one of them, or none
 QUIET, TTL = timedelta(seconds=3), timedelta(seconds=8)
 Kept = tuple[int, Decimal, datetime | None, datetime]
 """What is kept of a page: the number and the sum of its rows, its timer, and the time of its last row."""
-WINDOWS = ("dalton", "local", "batch", "tuned", "pane")
+WINDOWS = ("dalton", "batch", "pane", *(("local", "tuned") if KILLS > 2 else ()))
 SCHEMA = pa.schema(
     [("ts", pa.timestamp("us", "UTC")), ("page", pa.string()), ("price", pa.decimal128(12, 2)), ("n", pa.int64())]
 )
@@ -55,7 +55,7 @@ def write_stream(folder: Path) -> None:
 
 def start(folder: Path) -> subprocess.Popen[str]:
     """The job in a process group of its own, its queries running."""
-    command = [sys.executable, str(JOB), str(folder), str(SEED)]
+    command = [sys.executable, str(JOB), str(folder), str(SEED), *WINDOWS]
     with (folder / "log.txt").open("a") as log:
         job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
     assert job.stdout is not None
@@ -97,11 +97,11 @@ def test_a_query_killed_at_random_gives_the_rows_of_one_that_was_not(spark: Spar
             assert len(wanted[ends]) > 200
         found = spark.read.parquet(str(tmp_path / way))
         assert sorted(map(repr, flat(found).collect())) == wanted[ends], way
-    found = spark.read.parquet(str(tmp_path / "placed"))
+    found = spark.read.parquet(str(tmp_path / "placed")).drop("batch")
     given = running(tmp_path)
     assert min(n for _page, n, _total in given) < 0  # timers were called
     assert sorted(map(repr, map(tuple, found.collect()))) == sorted(map(repr, given))
-    for folder in ("placement", "sizes"):
+    for folder in ("placement", *(("sizes",) if "tuned" in WINDOWS else ())):
         versions = [int(path.stem) for path in (tmp_path / folder / "versions").iterdir()]
         assert max(versions) >= 1, folder  # slots were to move, and sizes to change
     delivered = [json.loads(path.read_text()) for path in sorted((tmp_path / "ordered").glob("*.json"))]

@@ -15,7 +15,7 @@ from support.streams import COMPILED, settings
 
 GUIDES = Path(__file__).parents[2] / "docs"
 EXAMPLES = [
-    pytest.param(code, id=f"{page.stem}-{i}")
+    pytest.param(code, id=f"{page.stem}-{i}", marks=[pytest.mark.long] if i else [])
     for page in sorted(GUIDES.glob("*.md"))
     for i, code in enumerate(re.findall(r"```python spark\n(.*?)```", page.read_text(), re.DOTALL))
 ]

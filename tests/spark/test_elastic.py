@@ -38,7 +38,9 @@ def clicks() -> list[pa.Table]:
     return [table.slice(batch * ROWS, ROWS) for batch in range(BATCHES)]
 
 
-@pytest.mark.parametrize("split", ["bounded", "prompt", "hash", "dalton"])
+@pytest.mark.parametrize(
+    "split", ["bounded", "dalton", *(pytest.param(name, marks=pytest.mark.long) for name in ("prompt", "hash"))]
+)
 def test_only_active_workers_get_rows(spark: SparkSession, tmp_path: Path, split: str) -> None:
     found: list[set[int]] = []
     values: list[int] = []
@@ -65,7 +67,7 @@ def test_only_active_workers_get_rows(spark: SparkSession, tmp_path: Path, split
     assert "4 of 1 to 4 workers are active; W was" in watching.explain()
 
 
-@pytest.mark.parametrize("split", ["bounded", "dalton"])
+@pytest.mark.parametrize("split", ["bounded", pytest.param("dalton", marks=pytest.mark.long)])
 def test_windows_do_not_depend_on_the_number_of_workers(spark: SparkSession, tmp_path: Path, split: str) -> None:
     rows = stream_of(spark, tmp_path / "in", clicks())
 

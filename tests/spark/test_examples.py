@@ -335,8 +335,11 @@ PRINTED = [
 ]
 
 
-@pytest.mark.parametrize("batches", [2, pytest.param(None, marks=pytest.mark.long)], ids=["two batches", "all"])
-@pytest.mark.parametrize(("name", "words"), PRINTED, ids=[name for name, _words in PRINTED])
+SCRIPTS = [pytest.param(*PRINTED[0], 2, id=f"{PRINTED[0][0]}, two batches")]
+SCRIPTS += [pytest.param(*each, None, id=each[0], marks=pytest.mark.long) for each in PRINTED]
+
+
+@pytest.mark.parametrize(("name", "words", "batches"), SCRIPTS)
 def test_the_script_prints_its_result(
     spark: SparkSession,
     monkeypatch: pytest.MonkeyPatch,

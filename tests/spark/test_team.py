@@ -66,7 +66,7 @@ def test_rows_are_all_there_and_even_and_every_micro_batch_makes_a_table(spark: 
     assert [path.name.partition("-")[0] for path in (tmp_path / "folder").iterdir()] == ["q"]
 
 
-@pytest.mark.parametrize("merge", ["printed", "shared"])
+@pytest.mark.parametrize("merge", ["printed", pytest.param("shared", marks=pytest.mark.long)])
 def test_windows_are_those_of_spark(spark: SparkSession, tmp_path: Path, merge: str) -> None:
     batches = clicks(3)
     stream = stream_of(spark, tmp_path / "in", batches).repartition(TASKS, "value")

@@ -154,16 +154,21 @@ def fresh(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Path]:
     return lambda: tmp_path_factory.mktemp("stream")
 
 
+@pytest.mark.parametrize(
+    "splits",
+    [("local", "bounded"), pytest.param(("dalton", "prompt", "partly"), marks=pytest.mark.long)],
+    ids=["auto", "others"],
+)
 @settings(max_examples=1, phases=[Phase.generate], suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(seed=st.integers(0, 2**32), size=st.sampled_from([("60 seconds", "10 seconds"), ("1 minute", "25 seconds")]))
 def test_a_stream_gives_sparks_own_rows(
-    spark: SparkSession, fresh: Callable[[], Path], seed: int, size: tuple[str, str]
+    spark: SparkSession, fresh: Callable[[], Path], splits: tuple[str, ...], seed: int, size: tuple[str, str]
 ) -> None:
     tables, folder = rows_of(random.Random(seed), 5, 60), fresh()
     df = stream_of(spark, folder / "in", tables)
     theirs = own(df, *size)
     wanted = results(theirs, folder / "theirs")
-    for split in ("local", "dalton", "bounded", "prompt", "partly"):
+    for split in splits:
         mine = windowed(df, split, *size).agg(**exact_aggregates())
         assert shape(mine) == shape(theirs)
         assert_same(results(mine, folder / split), wanted)
