@@ -1,4 +1,4 @@
-"""The figures of chapters 3 and 5: their streams, what they read off a run, and what was measured on Spark."""
+"""The figures of chapters 1, 3, 5 and 6: their streams, what they read off a run, and what was measured on Spark."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from experiments.prompt.engines import ENGINES, FLINK, SPARK, STORM, between, pr
 from experiments.prompt.rivals import PROMPT
 from experiments.prompt.scheduling import AHEAD, GROUPS, ONE, Case, expected, fast, measured
 from experiments.prompt.setting import Setting
+from experiments.prompt.shares import Shares, longest, shares
 from skewless.elastic import Parallelism
 from skewless.simulate import Followed, Scheduling, Source
 from skewless.workload import Zipf
@@ -91,6 +92,14 @@ def test_the_line_through_what_was_measured_is_near_all_points() -> None:
     assert (np.abs(line / found.seconds - 1) < 0.35).all()
     assert found.cost.message > 0
     assert len(found.tasks) >= 5
+
+
+def test_shares_add_up_to_all_of_a_micro_batch() -> None:
+    assert {way for way, _ in shares()} == {"spark", "hash", "prompt", "partly"}
+    for each in shares().values():
+        assert each.scheduling + each.communication + each.execution == pytest.approx(each.total, rel=0.01)
+        assert min(each.scheduling, each.communication, each.execution) >= 0
+    assert longest([Shares("x", 1, 100.0, 20.0, 0.0, 80.0)], 0.6) == 0.0
 
 
 def test_the_features_between_two_engines_go_from_one_to_the_other() -> None:
