@@ -80,12 +80,13 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             "the seeds (thesis: 0.12)",
             float(np.mean(taught)),
             low=0.12,
+            why="No run says why; the shipped policy has a larger variance than Prompt's at some exponents.",
         ),
         Check("the same, the seed that saves the least", min(taught), low=0.12, essential=False),
         Check(
-            "the same, over what the shipped policy saves, which has learned by the cost model alone",
-            float(np.mean(taught) / np.mean(list(less.values()))),
-            low=1.0,
+            "the same, beyond what the shipped policy saves, which has learned by the cost model alone",
+            float(np.mean(taught) - np.mean(list(less.values()))),
+            low=0.0,
             essential=False,
             why="The larger variance is the reward, and that of map times is the larger one in most plans, so that "
             "lessons need not lower that of reduce times.",
