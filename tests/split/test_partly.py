@@ -163,7 +163,7 @@ def test_a_policy_of_ones_own_is_followed(tmp_path: Path) -> None:
 
 def test_the_shipped_file_is_small_and_says_how_it_was_made() -> None:
     assert (Path(split.__file__).parent / "partly.npz").stat().st_size < 1_000_000
-    assert SHIPPED.made["command"].startswith("skewless learn")
+    assert SHIPPED.made["command"].startswith("python -m experiments.partly.shipped")
     assert "seed" in SHIPPED.made
     assert "means of the last 10" in SHIPPED.made["curve"]
 

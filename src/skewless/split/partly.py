@@ -32,8 +32,8 @@ class PartLy(BlockSplitter):
     fit a block, because no way could place it. The keys beyond the hot ones are a group: each stays at its home, and
     the hot keys are placed around them.
 
-    The shipped weights were trained by `skewless learn`; `PartLy(...).weights.made` says how. Training needs the extra
-    `learn`, planning does not.
+    The shipped weights were trained by `python -m experiments.partly.shipped`, and `skewless learn` trains others;
+    `PartLy(...).weights.made` says how. Training needs the extra `learn`, planning does not.
 
     Parameters
     ----------
