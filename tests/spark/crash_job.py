@@ -1,8 +1,8 @@
-"""Run by test_crash.py as a program of its own, to be killed: up to seven queries, each into a folder of its own.
+"""Run by test_crash.py as a program of its own, to be killed: up to eight queries, each into a folder of its own.
 
 Two have windows of aggregates, and three functions of whole windows: by batches, by batches whose size changes as often
-as it can, and by panes. In another one slots and keys move from worker to worker as often as they can, with timers and
-with state that expires, and the last delivers rows in order.
+as it can, and by panes. One has panes of so many rows, of all rows. In another one slots and keys move from worker to
+worker as often as they can, with timers and with state that expires, and the last delivers rows in order.
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ from skewless.spark.listen import _streams
 from support.streams import DAEMON, INTERPRETED, PATIENT, QUICK
 
 PAGES = ["hot", "hot0", "hot1", "p1", "p2", "p3"]
+ROWS, SLIDE = 60, 24
 Change = Callable[[Any, np.random.Generator], None]
 
 
@@ -63,6 +64,12 @@ def of_sums(key: tuple[Any, ...], window: Any, panes: list[Sums]) -> Sums:
     """The same from those of panes."""
     count, spent, most, total = zip(*panes, strict=True)
     return sum(count), sum(spent, Decimal(0)), max(most), sum(total)
+
+
+def counted(events: DataFrame) -> DataFrame:
+    """Windows of so many rows of all pages, by panes."""
+    schema = "rows long, spent decimal(22,2), most long, total long"
+    return sk.windowed(events, "ts", ROWS, SLIDE).apply(of_sums, schema, pane=sums)
 
 
 def windows_of(events: DataFrame, way: str, folder: Path) -> DataFrame:
@@ -156,6 +163,7 @@ def main(folder: Path, seed: int, *ways: str) -> None:
     schema = "ts timestamp, page string, price decimal(12,2), n long"
     events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     queries = [in_order(events, folder), placed(events, folder, seed)]
+    queries.append(to_parquet(counted(events), folder, "counted", seed))
     for way in ways:
         change = _another_size if way == "tuned" else None
         queries.append(to_parquet(windows_of(events, way, folder), folder, way, seed, change))

@@ -44,7 +44,7 @@ def write_stream(folder: Path) -> None:
     for i in range(FILES):
         rows = []
         for _ in range(200):
-            clock += timedelta(seconds=chance.choice([0, 0, 0.01, 0.1]))
+            clock += timedelta(seconds=chance.choice([0, 0, 0.01, 0.1]), microseconds=1)  # no two at one time
             page = chance.choice(["hot", "hot", f"hot{i // 10}", None, f"p{chance.randint(0, 99)}"])
             ts = clock - timedelta(seconds=chance.choice([0, 0, 1, 4, 15, 30]))
             rows.append({"ts": ts, "page": page, "price": Decimal(chance.randint(0, 99999)).scaleb(-2), "n": i})
@@ -101,6 +101,10 @@ def test_a_query_killed_at_random_gives_the_rows_of_one_that_was_not(spark: Spar
     given = running(tmp_path)
     assert min(n for _page, n, _total in given) < 0  # timers were called
     assert sorted(map(repr, map(tuple, found.collect()))) == sorted(map(repr, given))
+    found = spark.read.parquet(str(tmp_path / "counted"))
+    windows = counted(tmp_path, batches(tmp_path, "counted"))
+    assert len(windows) > 20
+    assert sorted(map(tuple, found.select("window.start", "rows", "spent", "most", "total").collect())) == windows
     for folder in ("placement", *(("sizes",) if "tuned" in WINDOWS else ())):
         versions = [int(path.stem) for path in (tmp_path / folder / "versions").iterdir()]
         assert max(versions) >= 1, folder  # slots were to move, and sizes to change
@@ -161,6 +165,17 @@ def running(folder: Path) -> list[tuple[str | None, int, Decimal]]:
             kept[page] = n, total, newest + QUIET, touched
         done = last
     return given
+
+
+def counted(folder: Path, ends: tuple[int, ...]) -> list[tuple[int, int, Decimal, int, int]]:
+    """Windows of 60 rows sliding by 24: batch by batch, and by time inside of one."""
+    rows = [row for table in grouped(folder, ends) for row in sorted(table.to_pylist(), key=lambda row: row["ts"])]
+    windows = []
+    for start in range(0, len(rows) - 59, 24):
+        some = rows[start : start + 60]
+        numbers = [row["n"] for row in some]
+        windows.append((start, 60, sum((row["price"] for row in some), Decimal(0)), max(numbers), sum(numbers)))
+    return windows
 
 
 def uninterrupted(spark: SparkSession, folder: Path, ends: tuple[int, ...]) -> list[str]:
