@@ -99,8 +99,8 @@ def _longer(case: Case, name: str) -> str:
         "Micro-batches follow each other, so each has the rows that came during the one before, and they grow until "
         "what they take is what they bring. A simulated run isolates that: without any hot spot and without moving, "
         f"latency rises for {grown:g} micro-batches from the start, to {alone.peak:.1f} s. On Spark the move came "
-        "early, while micro-batches were still shorter than that. The simulated run with this hot spot and this placer does "
-        f"not show it: its longest latency is {same.peak:.1f} s, and after the move it rises for "
+        "early, while micro-batches were still shorter than that. The simulated run with this hot spot and this placer "
+        f"does not show it: its longest latency is {same.peak:.1f} s, and after the move it rises for "
         f"{same.until_no_rise(case.hot):g} micro-batches. Both have the {fixed_cost() or FIXED_COST:.2f} s that a "
         "micro-batch costs on Spark whatever its rows."
     )
