@@ -40,8 +40,9 @@ test-long: java $(ready) | compiling  ## what is left out of make test as too lo
 test-learn: $(learn) | compiling  ## the tests of learning, which need the extra learn (jax); installs it
 	SKEWLESS_LEARN=1 JAX_PLATFORMS=cpu $(pytest) -n 2 --dist worksteal tests/learn src/skewless/learn
 
-fast: $(ready) | compiling  ## the tests that need no Spark, with fewer examples
-	SKEWLESS_TIMES=0.2 $(pytest) -n 2 --dist worksteal -m 'not spark and not long' --hypothesis-profile=fast
+fast: $(ready) | compiling  ## the tests of the library that need no Spark, with fewer examples
+	SKEWLESS_TIMES=0.2 $(pytest) -n 2 --dist worksteal -m 'not spark and not long and not campaign' \
+		--hypothesis-profile=fast --ignore tests/experiments tests src
 
 KILLS ?= 30
 TIMES ?= 20
