@@ -22,10 +22,11 @@ def highest(demand_at: Callable[[float], float], start: float, tolerance: float 
 
     The thesis calls a rate sustained while the processing time of micro-batches stays within the interval.
 
-    >>> round(highest(lambda rate: 0.1 + rate / 1000, start=100.0), -1)
-    890.0
+    >>> round(highest(lambda rate: 0.1 + rate / 1000, start=100.0))
+    895
     """
-    rate, low, high = start, 0.0, float("inf")
+    rate, low, high, target = start, 0.0, float("inf"), 1 - tolerance / 4
+    before: tuple[float, float] | None = None
     for _ in range(MOST_RUNS):
         demand = demand_at(rate)
         if demand <= 1:
@@ -34,7 +35,12 @@ def highest(demand_at: Callable[[float], float], start: float, tolerance: float 
             high = rate
         if high <= (1 + tolerance) * low or 1 - tolerance / 2 <= demand <= 1:
             return low
-        guess = rate * min(10.0, max(0.1, (1 - tolerance / 4) / demand))
+        guess = rate * target / demand
+        if (
+            before is not None and (demand - before[1]) * (rate - before[0]) > 0
+        ):  # much of it may be the same at any rate
+            guess = rate + (target - demand) * (rate - before[0]) / (demand - before[1])
+        before, guess = (rate, demand), min(10 * rate, max(0.1 * rate, guess))
         rate = guess if low < guess < high else (low * high) ** 0.5 if low > 0 else high / 2
     raise SkewlessError(f"no rate was found in {MOST_RUNS} runs; the last was {rate:g} tuples a second")
 
