@@ -163,10 +163,10 @@ def main(folder: Path, seed: int, *ways: str) -> None:
     schema = "ts timestamp, page string, price decimal(12,2), n long"
     events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
     queries = [in_order(events, folder), placed(events, folder, seed)]
-    queries.append(to_parquet(counted(events), folder, "counted", seed))
     for way in ways:
         change = _another_size if way == "tuned" else None
-        queries.append(to_parquet(windows_of(events, way, folder), folder, way, seed, change))
+        result = counted(events) if way == "counted" else windows_of(events, way, folder)
+        queries.append(to_parquet(result, folder, way, seed, change))
     print("started", flush=True)
     for query in queries:
         query.awaitTermination()

@@ -332,7 +332,14 @@ def test_windows_that_may_wait_are_the_same(late: Late, tmp_path: Path) -> None:
     assert_same([row for _number, row in got], [row for row in everything if row[2] != "end"])
 
 
-@pytest.mark.parametrize(("chop", "keyed"), [("batch", True), ("pane", True), ("pane", False)])
+@pytest.mark.parametrize(
+    ("chop", "keyed"),
+    [
+        pytest.param("batch", True, marks=pytest.mark.long),
+        pytest.param("pane", True, marks=pytest.mark.long),
+        ("pane", False),
+    ],
+)
 def test_windows_of_rows_in_a_stream(late: Late, tmp_path: Path, chop: str, keyed: bool) -> None:
     windows = sk.keyed(late.df, "k").window("ts", 6, 2) if keyed else sk.windowed(late.df, "ts", 6, 2)
     got = results(windows.apply(schema=ANSWER, **COUNTED[chop]), tmp_path)
