@@ -41,7 +41,7 @@ test-learn: $(learn) | compiling  ## the tests of learning, which need the extra
 	SKEWLESS_LEARN=1 JAX_PLATFORMS=cpu $(pytest) -n 2 --dist worksteal tests/learn src/skewless/learn
 
 fast: $(ready) | compiling  ## the tests of the library that need no Spark, with fewer examples
-	SKEWLESS_TIMES=0.2 $(pytest) -n 2 --dist worksteal -m 'not spark and not long and not campaign' \
+	SKEWLESS_TIMES=0.2 $(pytest) -n 2 --dist worksteal -m 'not spark and not long' \
 		--hypothesis-profile=fast --ignore tests/experiments tests src
 
 KILLS ?= 30
