@@ -76,9 +76,20 @@ def test_it_says_what_no_trigger_can_do() -> None:
     assert math.isclose(advise(seen(0.2, 1e-5, rows)).share_then, 0.1)
 
 
+def test_rows_that_take_no_time_leave_the_trigger_to_the_latency() -> None:
+    times = [Timed(t, rows, 0.4 - rows / 1e8) for t, rows in enumerate((1e3, 1e4, 1e5, 1e6, 1e3, 1e6))]
+    found = advise(times)
+    assert found.trigger is None
+    assert "nothing speaks against a longer trigger" in str(found)
+    assert found.busy == 0
+    assert advise(times, 5.0).trigger == pytest.approx(4.6, rel=0.01)
+
+
 @pytest.mark.parametrize(
     ("batches", "latency", "little", "said"),
     [
+        ([Timed(t, 5, math.nan) for t in range(9)], None, 0.1, "took nan seconds"),
+        ([Timed(t, 5, -1.0) for t in range(9)], None, 0.1, "took -1.0 seconds"),
         (seen(0.1, 0.0, [5] * 4), None, 0.1, "4 micro-batches with rows are done; wait until there are 5"),
         (seen(0.1, 0.0, [5] * 9, every=0.0), None, 0.1, "began within 0.0 s"),
         (seen(0.1, 0.0, [5] * 9), -1.0, 0.1, "latency is -1.0 seconds"),

@@ -45,7 +45,7 @@ class Advice:
         The part of the time of the micro-batches so far that is fixed cost.
     trigger
         Seconds between micro-batches that are advised; None if no trigger keeps up with the rate, or none is within the
-        latency.
+        latency, or if rows take no time that could be seen and no latency is given.
     share_then
         The share of the fixed cost with that trigger.
     latency, little
@@ -90,6 +90,10 @@ class Advice:
             return (
                 f"{said} The rows alone take more time than there is: no trigger helps, more workers or fewer rows do."
             )
+        if self.trigger is None and self.latency is None:
+            return (
+                f"{said} More rows take no more time here, so nothing speaks against a longer trigger but the latency."
+            )
         if self.trigger is None:
             return f"{said} No trigger answers within {self.latency:g} s: more workers or a longer latency do."
         assert self.share_then is not None
@@ -132,6 +136,9 @@ def advise(batches: Sequence[Timed], latency: float | None = None, little: float
     seen = [batch for batch in batches if batch.rows > 0]
     if len(seen) < FEWEST:
         raise SkewlessError(f"{len(seen)} micro-batches with rows are done; wait until there are {FEWEST}")
+    for batch in seen:
+        if not (math.isfinite(batch.seconds) and batch.seconds >= 0):
+            raise SkewlessError(f"a micro-batch took {batch.seconds} seconds; give a finite number of at least 0")
     rows, seconds = np.array([batch.rows for batch in seen]), np.array([batch.seconds for batch in seen])
     fixed, a_row, exact = _fit(rows, seconds, np.array([batch.outside for batch in seen]))
     span = seen[-1].began - seen[0].began
