@@ -106,8 +106,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         ),
         f"PartLy sustains {min(e[PARTLY] / e[PROMPT] for e in found):.2f} to "
         f"{max(e[PARTLY] / e[PROMPT] for e in found):.2f} times the rate of Prompt. The variance of its reduce times "
-        f"differs from Prompt's by {-max(less.values()):+.0%} to {-min(less.values()):+.0%}, and is "
-        f"{np.mean(list(less.values())):.0%} less on average; after learning from the times of tasks it is "
+        f"differs from Prompt's by {-max(less.values()):+.0%} to {-min(less.values()):+.0%}, by "
+        f"{-np.mean(list(less.values())):+.0%} on average; after learning from the times of tasks it is "
         f"{min(taught):.0%} to {max(taught):.0%} less.",
         checks,
         (

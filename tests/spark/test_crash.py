@@ -1,6 +1,6 @@
-"""Queries of every operator that are killed again and again end with the rows of ones that were not.
+"""Queries of `agg`, `apply`, `process` and `ordered` that are killed again and again end with the rows of others.
 
-`make test-long` kills them more often and at other moments, and `make soak KILLS=30 SEED=7` as often as you like.
+`make test-long` kills more of them, more often and at other moments; `make soak KILLS=30 SEED=7` as often as you like.
 """
 
 from __future__ import annotations
