@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -68,7 +69,12 @@ def test_who_can_guess_no_name_can_point_a_write_elsewhere(files: Files, tmp_pat
         ("file:/data/run/", "file:///data/run", "file:///data/run/x"),
         ("file:///data/run", "file:///data/run", "file:///data/run/x"),
         ("s3://bucket/run", "s3://bucket/run", "s3a://bucket/run/x"),
+        ("file://localhost/data/run", "file:///data/run", "file:///data/run/x"),
+        ("FILE:///Data/Run", "file:///Data/Run", "file:///Data/Run/x"),
         ("s3a://bucket/run/", "s3://bucket/run", "s3a://bucket/run/x"),
+        ("S3A://bucket/Run/", "s3://bucket/Run", "s3a://bucket/Run/x"),
+        ("s3n://bucket/run", "s3://bucket/run", "s3a://bucket/run/x"),
+        ("s3://bucket/run?region=eu-1", "s3://bucket/run?region=eu-1", "s3a://bucket/run/x"),
         ("gs://bucket/s3://run", "gs://bucket/s3://run", "gs://bucket/s3://run/x"),
         ("abfss://data@account.dfs.core.windows.net/run", *["abfss://data@account.dfs.core.windows.net/run"] * 2),
     ],
@@ -83,11 +89,39 @@ def test_a_relative_path_is_that_of_the_driver(tmp_path: Path, monkeypatch: pyte
     assert uri_of("runs/1") == f"file://{tmp_path}/runs/1"
 
 
-@pytest.mark.parametrize("uri", ["hdfs://nowhere:9000/run", "viewfs://nowhere/run", "mock:///run"])
+def test_a_folder_of_another_machine_is_refused_with_a_remedy() -> None:
+    with pytest.raises(SkewlessError, match="the folder 'file://other/data' is on another machine; mount it"):
+        uri_of("file://other/data")
+
+
+def test_what_arrow_is_told_beside_the_path_is_no_part_of_a_files_name() -> None:
+    assert Files(uri_of("s3a://bucket/run/?region=eu-1")).shown("control.json") == "s3://bucket/run/control.json"
+
+
+@pytest.mark.parametrize(
+    "uri", ["hdfs://nowhere:9000/run", "HDFS://nowhere/run", "viewfs://nowhere/run", "mock:///run"]
+)
 def test_where_a_file_cannot_be_replaced_in_one_step_a_folder_is_refused_by_name(uri: str) -> None:
-    message = f"the folder '{uri}' is on {uri.split(':')[0]}, where a file cannot be replaced in one step"
+    scheme = uri.split(":")[0].lower()
+    message = f"the folder '{scheme}:.*' is on {scheme}, where a file cannot be replaced in one step"
     with pytest.raises(SkewlessError, match=message):
-        Files(uri).write("a.json", b"x")
+        Files(uri_of(uri)).write("a.json", b"x")
+
+
+def test_of_many_that_create_a_file_at_once_one_does_and_its_content_stays(files: Files, tmp_path: Path) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        for name in map(str, range(20)):
+            first = list(pool.map(lambda i, name=name: files.create(name, b"%d" % i), range(8)))
+            assert first.count(True) == 1
+            assert files.read(name) == b"%d" % first.index(True)
+    assert sorted(path.name for path in tmp_path.iterdir()) == sorted(map(str, range(20)))  # nothing is left aside
+
+
+def test_nothing_is_in_a_file(files: Files) -> None:
+    files.write("moves/3", b"")
+    assert files.listed("moves/3") == []
+    files.delete("moves/3")
+    assert files.listed("moves") == []
 
 
 def test_an_object_store_gets_a_file_under_its_own_name_at_once(monkeypatch: pytest.MonkeyPatch) -> None:

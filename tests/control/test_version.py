@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 
 from skewless.chop.assignment import BatchAssignment
 from skewless.control.batch_sizes import BatchSizes
+from skewless.control.loop import Chosen
 from skewless.control.placements import Placements
+from skewless.control.placing import Placing
 from skewless.control.version import LENGTH, Version, Versions, digest
 from skewless.core.errors import SkewlessError
 from skewless.core.turn import Turn
 from skewless.core.windows import Windows
+from skewless.place import Even, Rule
 from skewless.place.placement import Placement
 
 ONE, OTHER = Placement.of(2, tail=[0, 1, 0]), Placement.of(2, tail=[1, 0, 1])
@@ -52,6 +55,28 @@ def test_an_empty_folder_is_a_new_stream(folder: Placements, tmp_path: Path) -> 
     assert folder.read_control() is None
     assert Placements.at(str(tmp_path)).stream != folder.stream
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_folder_that_a_crash_left_without_control_goes_on_by_its_first_version(
+    folder: Placements, tmp_path: Path
+) -> None:
+    folder.write_placement(ONE.with_version(0), 0, None)
+    again = Placements.at(str(tmp_path))
+    assert again == folder
+    loop = Placing(
+        "stream", Even(slots=3), again, 3, 3, Rule(), 100, Chosen("even", "")
+    )  # the version that is there is what micro-batches will have gone by
+    assert loop.placement == ONE.with_version(0)
+    assert again.read_control() == (Version(0), None)
+
+
+def test_a_folder_that_lost_its_control_is_refused_with_a_remedy(folder: Placements, tmp_path: Path) -> None:
+    for number, placement in enumerate((ONE, OTHER)):
+        folder.write_placement(placement.with_version(number), 0, None)
+    with pytest.raises(
+        SkewlessError, match=rf"the control is not at {tmp_path}/control.json, but .*; restore the fold"
+    ):
+        Placements.at(str(tmp_path))
 
 
 def test_a_folder_is_known_again_by_path_and_uri(folder: Placements, tmp_path: Path) -> None:

@@ -35,7 +35,7 @@ from skewless.spark.route import with_key
 from skewless.spark.session import ARROW_BYTES, ARROW_ROWS, MANAGER, PROVIDER, ROCKSDB, prepare
 from skewless.spark.split import policy_in
 from skewless.split import Dalton
-from support.streams import run, start
+from support.streams import run, settings, start
 
 WORKERS = 8
 START = datetime(2026, 1, 1, tzinfo=timezone.utc)
@@ -213,6 +213,9 @@ def test_the_policy_file_keeps_its_length_and_is_read_anew(spark: SparkSession, 
     }
     path.write_text(" " * 4096)
     with pytest.raises(Exception, match=r"the policy at .* is damaged; call agg"):
+        frame.collect()
+    path.unlink()
+    with settings(spark, {"spark.sql.files.ignoreMissingFiles": "true"}), pytest.raises(Exception, match="not exist"):
         frame.collect()
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 
 from skewless.control.loop import Chosen, Loop, log
 from skewless.control.scaling import Scaling
@@ -46,6 +47,13 @@ class AnnouncingLoop(Loop):
         """What the folder says, and the id of the query that it belongs to, if that is known."""
         self.paused = False
         """Whether this run decides nothing by itself, because what was decided before could not be carried out."""
+
+    def begin_with(self, write: Callable[[], None]) -> None:
+        """Have version 0 in force in a folder that is new: written now, or by one that crashed before it said so."""
+        if not self.known:
+            if not self.folder.has(0):
+                write()
+            self.say(Version(0))
 
     @property
     def announced(self) -> bool:

@@ -11,6 +11,7 @@ import json
 import os
 import re
 import uuid
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,10 +49,26 @@ class Files:
 
     def write(self, name: str, data: bytes) -> None:
         """Write a file, over one of the same name: whoever reads it finds the old content or the new one."""
+        self._write(name, data, os.replace)
+
+    def create(self, name: str, data: bytes) -> bool:
+        """Write a file that is not there yet, and say whether it was not; what is there stays as it is.
+
+        Of two that write at once on a disk, one is told that the other was first. On an object store both may not be.
+        """
+        if self.place()[0].type_name != "local" and self.read(name) is not None:
+            return False
+        try:
+            self._write(name, data, _link)
+        except FileExistsError:
+            return False
+        return True
+
+    def _write(self, name: str, data: bytes, put: Callable[[str, str], None]) -> None:
         files, folder = self.place()
         path = f"{folder}/{name}"
         if files.type_name == "local":
-            _write_local(path, data)
+            _write_local(path, data, put)
         else:  # an object store replaces an object when all of it is there
             with files.open_output_stream(path) as out:
                 out.write(data)
@@ -71,7 +88,10 @@ class Files:
     def lengths(self, name: str = "") -> dict[str, int]:
         """The bytes of each file in the folder, or in a folder of it; 0 for a folder."""
         files, folder = self.place()
-        infos = files.get_file_info(pyarrow.fs.FileSelector(f"{folder}/{name}".rstrip("/"), allow_not_found=True))
+        try:
+            infos = files.get_file_info(pyarrow.fs.FileSelector(f"{folder}/{name}".rstrip("/"), allow_not_found=True))
+        except NotADirectoryError:
+            return {}  # a file, which whoever wants a folder there deletes
         return {info.base_name: info.size or 0 for info in infos}
 
     def place(self) -> tuple[pyarrow.fs.FileSystem, str]:
@@ -80,7 +100,7 @@ class Files:
 
     def shown(self, name: str) -> str:
         """The path of a file, for messages."""
-        return f"{self.uri.removeprefix('file://')}/{name}"
+        return f"{_without_options(self.uri).removeprefix('file://')}/{name}"
 
     def for_spark(self, name: str) -> str:
         """The path of a file, for Spark to read: it takes some characters for patterns, and calls `s3` `s3a`.
@@ -90,7 +110,8 @@ class Files:
         >>> Files("s3://bucket/run").for_spark("control.json")
         's3a://bucket/run/control.json'
         """
-        return re.sub(r"([][{}*?\\])", r"\\\1", f"{re.sub('^s3:', 's3a:', self.uri)}/{name}")
+        uri = re.sub("^s3:", "s3a:", _without_options(self.uri))
+        return re.sub(r"([][{}*?\\])", r"\\\1", f"{uri}/{name}")
 
 
 @dataclass(frozen=True)
@@ -112,8 +133,11 @@ class Folder(Files):
 
     def write_fields(self, name: str, fields: dict[str, Any], length: int = 0) -> None:
         """Write a JSON file, padded with spaces to a length."""
-        text = json.dumps({"format": FORMAT, "stream": self.stream, **fields})
-        self.write(name, text.encode().ljust(length))
+        self.write(name, self.text(fields).ljust(length))
+
+    def text(self, fields: dict[str, Any]) -> bytes:
+        """The content of a JSON file of this stream."""
+        return json.dumps({"format": FORMAT, "stream": self.stream, **fields}).encode()
 
     def need_fields(self, name: str, what: str) -> dict[str, Any]:
         """The fields of a file that must be there."""
@@ -154,11 +178,19 @@ def parsed(files: Files, name: str, data: bytes) -> dict[str, Any]:
 def uri_of(path: str | os.PathLike[str]) -> str:
     """A path or URI as a URI, without a slash at its end; of S3 by Arrow's name for it.
 
-    >>> uri_of("file:/data/run/"), uri_of("s3a://bucket/run")
-    ('file:///data/run', 's3://bucket/run')
+    >>> uri_of("file:/data/run/"), uri_of("S3A://bucket/run"), uri_of("file://localhost/data/run")
+    ('file:///data/run', 's3://bucket/run', 'file:///data/run')
     """
-    path = re.sub(r"^s3[an]://", "s3://", re.sub(r"^file:(//)?(?=/)", "", os.fspath(path)))
-    return (path if re.match(r"[A-Za-z][\w+.-]+:/", path) else f"file://{os.path.abspath(path)}").rstrip("/")
+    path = re.sub(r"^[A-Za-z][\w+.-]+(?=:/)", lambda scheme: scheme[0].lower(), os.fspath(path))
+    path = re.sub(r"^s3[an]://", "s3://", re.sub(r"^file:(//(localhost)?(?=/)|(?=/(?!/)))", "", path))
+    if path.startswith("file://"):
+        raise SkewlessError(f"the folder {path!r} is on another machine; mount it, and give its path here")
+    return (path if re.match(r"[a-z][\w+.-]+:/", path) else f"file://{os.path.abspath(path)}").rstrip("/")
+
+
+def _without_options(uri: str) -> str:
+    """A URI without what Arrow reads after a question mark, as in `s3://bucket/run?region=eu`; a path may have one."""
+    return uri if uri.startswith("file:") else uri.partition("?")[0].rstrip("/")
 
 
 @functools.lru_cache(maxsize=16)
@@ -185,8 +217,14 @@ def _not_in_one_step(uri: str) -> SkewlessError:
     )
 
 
-def _write_local(path: str, data: bytes) -> None:
-    """Write a file aside, have it on the disk, and rename it: a machine that crashes leaves no empty file behind."""
+def _link(aside: str, path: str) -> None:
+    """Give a file its name unless there is one of that name."""
+    os.link(aside, path)
+    os.unlink(aside)
+
+
+def _write_local(path: str, data: bytes, put: Callable[[str, str], None]) -> None:
+    """Write a file aside, have it on the disk, and name it: a machine that crashes leaves no empty file behind."""
     folder = os.path.dirname(path)
     os.makedirs(folder, exist_ok=True)
     aside = f"{path}.{uuid.uuid4().hex}.new"
@@ -195,7 +233,7 @@ def _write_local(path: str, data: bytes) -> None:
             out.write(data)
             out.flush()
             os.fsync(out.fileno())
-        os.replace(aside, path)
+        put(aside, path)
     except BaseException:
         with contextlib.suppress(OSError):
             os.unlink(aside)

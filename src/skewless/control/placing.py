@@ -10,6 +10,7 @@ knew of it goes by it, without waiting for this loop, which hears of both later 
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -81,9 +82,8 @@ class Placing(AnnouncingLoop):
         if watched is not None and watched < asked:
             self._blind = f"{placer.name} asks for the {asked} most frequent keys, and the {watched} first are watched"
             log.info("stream %s: %s; rarer ones stay in their tail slots", name, self._blind)
-        if not self.known:
-            folder.write_placement(placer.place(Counts.none(), None, workers).with_version(0), 0, None)
-            self.say(Version(0))
+        first = partial(placer.place, Counts.none(), None, workers)
+        self.begin_with(lambda: folder.write_placement(first().with_version(0), 0, None))
         self.adopt()
         if self.placement.tail_slots != placer.slots:
             raise SkewlessError(

@@ -54,9 +54,7 @@ class Tuning(AnnouncingLoop):
         super().__init__(name, sizes.workers, chosen, folder)
         windows = sizes.windows
         self.tuner = Tuner(windows.size, windows.slide, sizes.workers, latency, unit=1e-6, period=period, most=most)
-        if not self.known:
-            folder.write_sizes(0, sizes, 0, None)
-            self.say(Version(0))
+        self.begin_with(lambda: folder.write_sizes(0, sizes, 0, None))
         self.adopt()
         if (self.sizes.windows, self.sizes.workers) != (sizes.windows, sizes.workers):
             raise SkewlessError(

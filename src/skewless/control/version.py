@@ -19,7 +19,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
-from skewless.control.folder import Folder, parsed, uri_of
+from skewless.control.folder import RESTORE, Folder, parsed, uri_of
 from skewless.core.errors import SkewlessError
 from skewless.core.turn import Turn
 
@@ -91,7 +91,7 @@ class Versions(Folder):
         names the stream that it was made for.
         """
         new = cls(uri_of(path), stream or uuid.uuid4().hex)
-        data = new.read(CONTROL)
+        name, data = CONTROL, new.read(CONTROL)
         if data is None:
             old = [name for name in ("current.json", "placements", "deals") if name in new.listed()]
             if old:
@@ -99,8 +99,10 @@ class Versions(Folder):
                     f"{new.shown(old[0])} has no format number, as in version 0.5, and this version of skewless "
                     "cannot read it; name an empty folder with a new checkpoint, or go on with that version"
                 )
-            return new
-        return replace(new, stream=str(parsed(new, CONTROL, data)["stream"]))
+            if new.last() > 0:
+                raise SkewlessError(f"the control is not at {new.shown(CONTROL)}, but versions are there; {RESTORE}")
+            name, data = _file(0), new.read(_file(0))  # of a stream that crashed before it could run
+        return new if data is None else replace(new, stream=str(parsed(new, name, data)["stream"]))
 
     @property
     def control(self) -> str:
@@ -136,9 +138,12 @@ class Versions(Folder):
 
     def add(self, number: int, before: int, query: str | None, fields: dict[str, Any]) -> None:
         """Add a version, which is to follow another one."""
-        if self.read(_file(number)) is not None:
+        if not self.create(_file(number), self.text({"number": number, "before": before, "query": query, **fields})):
             raise SkewlessError(f"{self.shown(_file(number))} is there already; versions are written once")
-        self.write_fields(_file(number), {"number": number, "before": before, "query": query, **fields})
+
+    def has(self, number: int) -> bool:
+        """Whether there is a version of that number."""
+        return self.read(_file(number)) is not None
 
     def last(self) -> int:
         """The highest number of a version."""

@@ -109,10 +109,11 @@ def planned(rows: DataFrame, splitter: Splitter) -> tuple[DataFrame, Policy]:
 def policy_in(spark: SparkSession, file: PolicyFile) -> DataFrame:
     """The policy that the file holds when the DataFrame is run: a row of key and lanes for each hot key.
 
-    A file that is there but holds no policy fails the query, in words. As one text the file is one row, so that this
-    costs no step more than reading it does.
+    A file that is gone, or holds no policy, fails the query, in words, and whatever the session does with files that
+    are missing. As one text the file is one row, so that this costs no step more than reading it does.
     """
-    text = spark.read.option("wholetext", True).text(file.path)
+    reader = spark.read.options(wholetext=True, ignoreMissingFiles=False, ignoreCorruptFiles=False)
+    text = reader.text(file.path)
     policy = text.select(F.from_json("value", FIELDS).alias("policy"))
     gone = F.raise_error(
         F.lit(f"the policy at {file.shown(file.name)} is damaged; call agg(...) or repartition() again")
