@@ -38,7 +38,7 @@ test-long: java $(ready) | compiling  ## what is left out of make test as too lo
 	SKEWLESS_KILLS=8 SKEWLESS_TIMES=5 SKEWLESS_SEED=$(SEED) $(pytest) $(by_file) -m 'long or campaign'
 
 test-learn: $(learn) | compiling  ## the tests of learning, which need the extra learn (jax); installs it
-	SKEWLESS_LEARN=1 JAX_PLATFORMS=cpu $(pytest) -n 2 --dist worksteal tests/learn src/skewless/learn
+	SKEWLESS_LEARN=1 JAX_PLATFORMS=cpu $(pytest) -n 2 --dist worksteal tests/learn src/skewless/learn tests/test_docs_site.py
 
 fast: $(ready) | compiling  ## the tests of the library that need no Spark, with fewer examples
 	SKEWLESS_TIMES=0.2 $(pytest) -n 2 --dist worksteal -m 'not spark and not long' \

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import os
 import pkgutil
 import re
+from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
@@ -59,7 +61,7 @@ def entries() -> list[str]:
 def named(path: str) -> object:
     """What a path leads to; its module is imported as such, as a function may have the same name."""
     module, _, name = path.rpartition(".")
-    return pkgutil.resolve_name(f"{module}:{name}")
+    return import_module(path) if path == "skewless.learn" else pkgutil.resolve_name(f"{module}:{name}")
 
 
 @pytest.mark.parametrize("name", public_names())
@@ -69,11 +71,15 @@ def test_every_public_name_has_its_entry_in_the_reference(name: str) -> None:
     assert {name, home} & set(entries()), f"add '::: {name}' to a page in docs/reference"
 
 
-def test_every_entry_is_there_once_and_leads_somewhere() -> None:
-    found = entries()
-    assert len(found) == len(set(found))
-    for entry in found:
-        assert named(entry).__doc__, entry
+def test_every_entry_is_there_once() -> None:
+    assert len(entries()) == len(set(entries()))
+
+
+@pytest.mark.parametrize("entry", entries())
+def test_every_entry_leads_somewhere(entry: str) -> None:
+    if entry.startswith("skewless.learn") and "SKEWLESS_LEARN" not in os.environ:
+        pytest.skip("needs the extra learn: make test-learn has it")
+    assert named(entry).__doc__, entry
 
 
 def test_every_page_is_in_the_navigation() -> None:
