@@ -56,7 +56,8 @@ def write_stream(folder: Path) -> None:
 
 def start(folder: Path) -> subprocess.Popen[str]:
     """The job in a process group of its own, its queries running."""
-    command = [sys.executable, str(JOB), str(folder), str(SEED), *WINDOWS, *(["counted"] if WHOLE else [])]
+    command = [sys.executable, str(JOB), str(folder), str(SEED), "ordered", "placed", *WINDOWS]
+    command += ["counted"] if WHOLE else []
     with (folder / "log.txt").open("a") as log:
         job = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, start_new_session=True)
     assert job.stdout is not None
