@@ -143,6 +143,12 @@ class AnnouncingLoop(Loop):
         self.say(Version(self.version.force), paused)
         self.adopt()
 
+    def free(self) -> bool:
+        """Whether no version is on its way, as the folder says: another loop of the stream may have announced one."""
+        with self._changed:
+            self.reread()
+            return not self.version.announced
+
     def next_number(self) -> int:
         """The number of the version to announce; refused while one is on its way, or the query is not known."""
         self.reread()  # another loop of the stream may have gone on since

@@ -189,7 +189,8 @@ class Placing(AnnouncingLoop):
         if self.paused:
             return
         if self.scaling is not None and self.scaling.workers != self.workers:
-            self.announce(self.proposed(self.scaling.workers))
+            if self.free():
+                self.announce(self.proposed(self.scaling.workers))
         elif self._rested >= self.rule.rest:
             self._plan()
 
@@ -209,7 +210,7 @@ class Placing(AnnouncingLoop):
             return
         after, moved = rule.loads(placement, seen, self.partitions), rule.moved(self.placement, placement, seen)
         state = self.folder.state_bytes() * rule.moved(self.placement, placement, seen, rule.state)
-        if rule.pays(before, after, moved, self._rows, state, self.workers):
+        if rule.pays(before, after, moved, self._rows, state, self.workers) and self.free():
             self.announce(placement)
 
     def _settle(self, version: Version) -> None:

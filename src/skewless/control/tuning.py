@@ -65,8 +65,15 @@ class Tuning(AnnouncingLoop):
         self._lowest: int | None = None
         self._arrived = 0
 
+    def started(self, query: str, run: str) -> None:
+        """Also go back to the sizes before, if the run that ended found that those in force came too early."""
+        super().started(query, run)
+        with self._changed:
+            if self.whose == query and self.folder.refused(self.version.force):
+                self.adopt()
+
     def begin(self, query: str) -> None:
-        """Go by what the folder says, without what an earlier run announced."""
+        """Go by what the folder says, without what an earlier run announced: its start may be heard of late."""
         super().begin(query)
         if self.announced:
             self.withdraw()
@@ -121,6 +128,8 @@ class Tuning(AnnouncingLoop):
             return
         if self._is_as_good(batch):
             self.tuner.batch = self.sizes.batch
+            return
+        if not self.free():
             return
         if seen.watermark is not None:  # leave out the sizes of windows that are over
             self.sizes = self.sizes.from_window(self.sizes.windows.open_at(seen.watermark))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,7 +23,7 @@ from skewless.control.tuning import Tuning
 from skewless.control.version import Version, digest
 from skewless.core.store import MemoryStore, Store
 from skewless.core.turn import Turn
-from skewless.core.windows import BEFORE_ALL, END, Windows
+from skewless.core.windows import END, Windows
 from skewless.operators.send import Sender, received
 from skewless.operators.windows.adaptive import AdaptiveWorker
 from skewless.operators.windows.counted import CountedWorker, Numberer
@@ -32,17 +32,7 @@ from skewless.operators.windows.panes import PaneWorker
 from skewless.operators.windows.spread import AdaptiveSpread
 from skewless.operators.windows.worker import Columns, Task, WindowWorker
 from skewless.operators.worker import Worker
-
-ROWS = pa.schema([("key", pa.int64()), ("value", pa.int64())])
-ANSWER = pa.schema([("n", pa.int64()), ("values", pa.list_(pa.int64()))])
-COLUMNS = Columns((0,), (0, 1))
-Stream = list[tuple[list[tuple[int, int, int]], int]]
-"""Micro-batches of rows (time, key, value), each with the watermark by which it runs."""
-
-
-def whole(key: tuple[int], window: Any, frame: Any) -> tuple[int, list[int]]:
-    """How many rows, and which, in order of time."""
-    return len(frame), frame["value"].tolist()
+from support.windows import ANSWER, COLUMNS, ROWS, Stream, adaptive, expected, found, table, whole
 
 
 def of_pane(key: tuple[int], pane: Any, frame: Any) -> list[int]:
@@ -52,12 +42,6 @@ def of_pane(key: tuple[int], pane: Any, frame: Any) -> list[int]:
 def of_window(key: tuple[int], window: Any, parts: list[list[int]]) -> tuple[int, list[int]]:
     values = [value for part in parts for value in part]
     return len(values), values
-
-
-def table(batch: list[tuple[int, int, int]]) -> pa.RecordBatch:
-    times, keys, values = (np.array(column, np.int64) for column in zip(*batch, strict=True))
-    names = ["0", "1", "2", "3"]
-    return pa.RecordBatch.from_arrays([pa.array(keys * 7), pa.array(times), pa.array(keys), pa.array(values)], names)
 
 
 def sent(rows: pa.RecordBatch, deal: Assignment, worker: int) -> pa.RecordBatch:
@@ -74,32 +58,6 @@ def ran(
     watermark: int | None,
 ) -> list[pa.RecordBatch]:
     return list(make(Turn(worker), store).run(None, tables, watermark))
-
-
-def found(windows: Windows, batches: Iterable[pa.RecordBatch]) -> Iterator[tuple[int, int, int, tuple[int, ...]]]:
-    """Window, key, how many, which."""
-    for batch in batches:
-        start, key, n, values = (column.to_pylist() for column in batch.columns)
-        for at, k, c, v in zip(start, key, n, values, strict=True):
-            assert at % windows.slide == 0
-            yield at // windows.slide, k, c, tuple(v)
-
-
-def expected(stream: Stream, windows: Windows) -> list[tuple[int, int, int, tuple[int, ...]]]:
-    """Each window with the rows that came before the watermark had passed it."""
-    held: dict[tuple[int, int], list[tuple[int, int]]] = defaultdict(list)
-    gave, over = [], BEFORE_ALL
-    for batch, watermark in stream:
-        for time, key, value in batch:
-            window = np.array([time])
-            for k in range(max(over, int(windows.first(window)[0])), int(windows.last(window)[0]) + 1):
-                held[k, key].append((time, value))
-        over = max(over, windows.open_at(watermark))
-        for k, key in sorted(held):
-            if k < over:
-                some = sorted(held.pop((k, key)), key=lambda row: row[0])
-                gave.append((k, key, len(some), tuple(value for _time, value in some)))
-    return sorted(gave)
 
 
 @st.composite
@@ -306,18 +264,6 @@ def test_windows_are_whole_whatever_the_sizes_do(
         if not tuning.announced and data.draw(st.booleans()):
             tuning.change(data.draw(st.integers(1, 6)))
     assert sorted(got) == expected(stream, windows)
-
-
-def adaptive(
-    task: Task,
-    folder: BatchSizes,
-    turn: Turn,
-    store: MemoryStore,
-    code: int | None,
-    tables: list[pa.RecordBatch],
-    watermark: int | None,
-) -> list[pa.RecordBatch]:
-    return list(AdaptiveWorker(task, folder, turn, store).run(code, tables, watermark))
 
 
 ADAPTED = Task(COLUMNS, Windows(10, 5), WindowCall(whole, ROWS, ANSWER))
