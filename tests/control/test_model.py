@@ -14,7 +14,7 @@ import shutil
 from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import pyarrow as pa
@@ -26,9 +26,11 @@ from skewless.control import version as versions
 from skewless.control.loop import Chosen, Observed
 from skewless.control.placements import Placements
 from skewless.control.placing import Placing
+from skewless.control.scaling import Scaling
 from skewless.control.version import CONTROL, Version
 from skewless.core.errors import SkewlessError
 from skewless.core.turn import Turn
+from skewless.elastic import Range
 from skewless.operators.process.pack import Pack
 from skewless.operators.send import Sender
 from skewless.place import Even, Placement, Rule
@@ -95,6 +97,10 @@ class World:
     """The number of versions that came into force."""
     unheard: int = 0
     """How many micro-batches went by a placement that the driver had not written to be in force."""
+    elastic: bool = False
+    """Whether the number of active workers follows how long micro-batches take."""
+    seconds: float | None = None
+    """How long that is, with an interval of a second."""
     events: deque[Observed] = field(default_factory=deque)
     backup: Backup | None = None
 
@@ -115,8 +121,10 @@ class World:
 
     def build(self) -> Placing:
         """`process(...)` is called, which touches nothing that runs."""
+        scaling = Scaling(Range(1, WORKERS, "1 second", d=1), "reduce") if self.elastic else None
+        folder, workers = Placements.at(str(self.folder)), 1 if self.elastic else 2
         self.built = Placing(
-            "stream", Even(slots=TAIL), Placements.at(str(self.folder)), 2, WORKERS, NEVER, self.retain, CHOSEN
+            "stream", Even(slots=TAIL), folder, workers, WORKERS, NEVER, self.retain, CHOSEN, None, scaling
         )
         self.known = [*self.known[-3:], self.built]
         return self.built
@@ -169,7 +177,9 @@ class World:
         self.unheard += ran_by.force == self.control().announced > 0
         self.force = ran_by.force
         self.stores = cluster.copies()
-        self.events.append(Observed(self.query, self.run, self.batch, control=ran_by.code, notes=cluster.notes))
+        seen = Observed(self.query, self.run, self.batch, control=ran_by.code, notes=cluster.notes)
+        times = {"rows": 1000, "began": self.batch * 1_000_000, "seconds": self.seconds, "busy": self.seconds}
+        self.events.append(replace(seen, **times))
         self.batch += 1
 
     def cluster(self) -> Cluster:
@@ -228,6 +238,10 @@ class World:
             self.build()
         self.start()
 
+    def load(self, seconds: float | None) -> None:
+        """From now on micro-batches take so long."""
+        self.seconds = seconds
+
     def intrude(self) -> None:
         """Another query of the same folder, with a new checkpoint: it gets no row out, and does no harm."""
         if self.control().query == 0:
@@ -238,12 +252,15 @@ class World:
 
     def settles(self) -> None:
         """Whatever came before: what is announced now comes into force within a few micro-batches."""
+        self.load(None)
         self.hear(len(self.events))
-        for number in range(6):
+        for number in range(8 if self.elastic else 6):
             self.micro_batch([number, number + 1, 3])
             self.hear(len(self.events))
         assert not self.loop.announced
-        force = self.loop.version.force
+        force, scaling = self.loop.version.force, self.loop.scaling
+        if scaling is not None:
+            assert self.loop.paused or scaling.workers == self.loop.workers == self.loop.placement.workers
         self.loop.announce(Placement.of(2, tail=[0, 1, 1, 0, number % 2]))
         for number in range(2):
             self.micro_batch([number, 4, 5])
@@ -265,6 +282,7 @@ steps: dict[str, st.SearchStrategy[Step]] = {
         lambda placement: lambda world: world.announce_by_an_old_handle(placement)
     ),
     "blank": st.just(World.blank),
+    "load": st.sampled_from([None, 0.2, 0.85, 3.0]).map(lambda seconds: lambda world: world.load(seconds)),
     "announce": placements().map(lambda placement: lambda world: world.announce(placement)),
     "withdraw": st.just(World.withdraw),
     "build": st.just(World.build),
@@ -278,11 +296,15 @@ often = ["micro-batch", "micro-batch", "micro-batch", "hear", "announce", "annou
 
 
 @campaign(60)
-@given(st.integers(1, 3), st.lists(st.sampled_from([*often, *steps]).flatmap(steps.__getitem__), max_size=40))
+@given(
+    st.integers(1, 3),
+    st.booleans(),
+    st.lists(st.sampled_from([*often, *steps]).flatmap(steps.__getitem__), max_size=40),
+)
 def test_a_stream_goes_on_whatever_lags_crashes_or_is_restored(
-    tmp_path_factory: pytest.TempPathFactory, retain: int, steps: list[Step]
+    tmp_path_factory: pytest.TempPathFactory, retain: int, elastic: bool, steps: list[Step]
 ) -> None:
-    world = World(tmp_path_factory.mktemp("stream"), retain)
+    world = World(tmp_path_factory.mktemp("stream"), retain, elastic=elastic)
     for step in steps:
         step(world)
     world.settles()
@@ -338,6 +360,35 @@ def test_a_hand_over_stays_until_it_was_taken_however_late_the_driver_hears(tmp_
         world.micro_batch([0, 1, 2])
         assert world.control() == Version(1)
         world.settles()
+
+
+def test_a_range_of_workers_follows_the_load_though_the_driver_dies_in_between(tmp_path: Path) -> None:
+    world = World(tmp_path, elastic=True)
+    world.load(3.0)
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    assert (world.loop.announced, world.loop.placement.workers, world.loop.workers) == (True, 1, 4)
+    world.crash()
+    world.load(0.85)  # which is neither too much nor too little
+    for _batch in range(3):
+        world.micro_batch([0, 1, 2])
+        world.crash()
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    assert (world.loop.announced, world.loop.placement.workers, world.loop.workers) == (False, 4, 4)
+    world.settles()
+
+
+def test_a_decision_waits_for_one_that_another_handle_announced(tmp_path: Path) -> None:
+    world = World(tmp_path, elastic=True)
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    world.load(3.0)
+    world.micro_batch([0, 1, 2])
+    world.announce(Placement.of(2, tail=[1, 0, 1, 0, 1]), world.build())  # the running loop knows nothing of it
+    world.hear()
+    assert world.control() == world.loop.version == Version(0, announced=1)
+    world.settles()
 
 
 def test_a_loop_that_was_built_while_another_announced_goes_on_from_there(tmp_path: Path) -> None:
