@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -84,6 +87,36 @@ def test_a_folder_has_a_name_for_arrow_and_one_for_spark(given: str, arrow: str,
     assert Files(uri_of(given)).for_spark("x") == spark.removesuffix("/x") + "/x"
 
 
+@pytest.mark.parametrize("scheme", ["gs://bucket", "s3://bucket", "abfss://data@account.dfs.core.windows.net"])
+@pytest.mark.parametrize("path", ["x#1", "ru%20n", "run 1", "run[1]", "a=1:b+c@d", "{a,b}*", "äöü"])
+def test_arrow_and_spark_find_one_folder_in_an_object_store_whatever_its_name(scheme: str, path: str) -> None:
+    files = Files(uri_of(f"{scheme}/runs/{path}" + ("?region=eu-west-1" if scheme[:2] == "s3" else "")))
+    bucket = scheme.split("://")[1].split("@")[0]
+    assert files.place()[1] == f"{bucket}/runs/{path}"
+    as_patterns = re.sub(r"([][{}*?])", r"\\\1", path)  # by which Hadoop finds these characters and no others
+    assert files.for_spark("x") == f"{scheme.replace('s3:', 's3a:')}/runs/{as_patterns}/x"
+
+
+def test_the_users_own_folder_can_be_meant(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOME", "/home/ada")
+    assert uri_of("~/run") == "file:///home/ada/run"
+    assert uri_of("/data/~run") == "file:///data/~run"
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ("", "folder is '', and must be a path or a URI as text, such as '/data/run'"),
+        (b"/data", "folder is b'/data', and must be a path or a URI as text"),
+        ("/", "folder is '/', the root of the disk; name a folder of its own"),
+        ("file:///", "folder is '/', the root of the disk; name a folder of its own"),
+    ],
+)
+def test_what_names_no_folder_of_its_own_is_refused(given: Any, words: str) -> None:
+    with pytest.raises(SkewlessError, match=re.escape(words)):
+        uri_of(given)
+
+
 def test_a_relative_path_is_that_of_the_driver(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     assert uri_of("runs/1") == f"file://{tmp_path}/runs/1"
@@ -115,6 +148,31 @@ def test_of_many_that_create_a_file_at_once_one_does_and_its_content_stays(files
             assert first.count(True) == 1
             assert files.read(name) == b"%d" % first.index(True)
     assert sorted(path.name for path in tmp_path.iterdir()) == sorted(map(str, range(20)))  # nothing is left aside
+
+
+@pytest.mark.parametrize("number", [errno.EPERM, errno.ENOTSUP, errno.ENOSYS])
+def test_a_file_is_created_on_a_disk_without_hard_links(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
+) -> None:
+    def link(_aside: str, _path: str) -> None:
+        raise OSError(number, os.strerror(number))
+
+    monkeypatch.setattr(os, "link", link)
+    assert files.create("a.json", b"one")
+    assert not files.create("a.json", b"two")
+    assert [path.read_bytes() for path in tmp_path.iterdir()] == [b"one"]
+
+
+def test_another_failure_to_create_a_file_is_not_taken_for_a_disk_without_hard_links(
+    files: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(_aside: str, _path: str) -> None:
+        raise OSError(errno.ENOSPC, "no space left on device")
+
+    monkeypatch.setattr(os, "link", full)
+    with pytest.raises(OSError, match="no space left"):
+        files.create("a.json", b"one")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_nothing_is_in_a_file(files: Files) -> None:

@@ -54,6 +54,17 @@ def test_what_a_micro_batch_took_is_there_though_later_ones_are_done(tmp_path: P
     assert folder.take_work(0) == []  # what was passed is deleted
 
 
+def test_what_another_streams_workers_took_is_refused(tmp_path: Path) -> None:
+    folder = loop(tmp_path, Windows(10, 5)).folder
+    other = BatchSizes(folder.uri, "another stream")
+    other.write_work(Turn(0, 1, "q"), Work(1, 1, 10, 0.5))
+    other.refuse(1, Turn(0, 1, "q"))
+    with pytest.raises(SkewlessError, match=r"work/1/0\.json is of another stream"):
+        folder.take_work(1)
+    with pytest.raises(SkewlessError, match=r"refused/1\.json is of another stream"):
+        folder.refused(1)
+
+
 def test_loads_are_those_of_the_workers_and_not_of_all_partitions(tmp_path: Path) -> None:
     tuning = loop(tmp_path, Windows(10, 5))
     tuning.hear(Observed("q", "run", 0, control=Version(0).code, notes=((7, 40, 20, 20, 0, 0), (6, 0, 0, 0, 0, 0))))

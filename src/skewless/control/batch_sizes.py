@@ -7,12 +7,11 @@ had all rows of their windows. Otherwise it is dropped, and the copies are forgo
 
 - `versions/3.json`: the sizes of version 3.
 - `work/41/5.json`: what worker 5 did in micro-batch 41, and how long that took.
-- `refused/3`: version 3 came into force too early, which a worker found out.
+- `refused/3.json`: version 3 came into force too early, which a worker found out.
 """
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from typing import Any
 
@@ -62,24 +61,25 @@ class BatchSizes(Versions):
 
     def write_work(self, turn: Turn, work: Work) -> None:
         """Say what a worker did."""
-        fields = [work.updates, work.windows, work.rows, work.seconds]
-        self.write(f"work/{turn.batch}/{turn.worker}.json", json.dumps(fields).encode())
+        told = [work.updates, work.windows, work.rows, work.seconds]
+        self.write_fields(f"work/{turn.batch}/{turn.worker}.json", {"query": turn.query, "work": told})
 
     def take_work(self, batch: int) -> list[Work]:
         """What workers did in a micro-batch, as far as it is known; what is of earlier ones is deleted."""
-        found = [self.read(f"work/{batch}/{name}") for name in self.listed(f"work/{batch}") if name.endswith(".json")]
+        names = [name for name in self.listed(f"work/{batch}") if name.endswith(".json")]
+        found = [self.read_fields(f"work/{batch}/{name}") for name in names]
         for name in self.listed("work"):
             if name.isdigit() and int(name) < batch:
                 self.delete(f"work/{name}")
-        return [Work(*json.loads(data)) for data in found if data]
+        return [Work(*fields["work"]) for fields in found if fields is not None]
 
-    def refuse(self, number: int) -> None:
+    def refuse(self, number: int, turn: Turn) -> None:
         """Have the driver go back to the version before this one, when it starts next."""
-        self.write(f"refused/{number}", b"")
+        self.write_fields(f"refused/{number}.json", {"query": turn.query, "worker": turn.worker})
 
     def refused(self, number: int) -> bool:
         """Whether a worker refused a version."""
-        return self.read(f"refused/{number}") is not None
+        return self.read_fields(f"refused/{number}.json") is not None
 
 
 @dataclass(frozen=True)

@@ -6,6 +6,7 @@ It belongs to the checkpoint of the query: one without the other is of no use.
 from __future__ import annotations
 
 import contextlib
+import errno
 import functools
 import json
 import os
@@ -14,6 +15,7 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
+from urllib.parse import quote
 
 import pyarrow as pa
 import pyarrow.fs
@@ -23,6 +25,7 @@ from skewless.core.errors import SkewlessError
 FORMAT = 1
 """The format of all files. A folder of another one is refused."""
 _REPLACING = ("local", "s3", "gcs", "abfs")  # Arrow's names of the file systems where replacing a file is one step
+_NO_LINKS = (errno.EPERM, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)  # what disks without hard links say
 RESTORE = "restore the folder that goes with this checkpoint"
 
 
@@ -54,7 +57,8 @@ class Files:
     def create(self, name: str, data: bytes) -> bool:
         """Write a file that is not there yet, and say whether it was not; what is there stays as it is.
 
-        Of two that write at once on a disk, one is told that the other was first. On an object store both may not be.
+        Of two that write at once on a disk, one is told that the other was first. On an object store, or a disk that
+        has no hard links, both may be told that they were: what is there then is what the second one wrote.
         """
         if self.place()[0].type_name != "local" and self.read(name) is not None:
             return False
@@ -181,10 +185,15 @@ def uri_of(path: str | os.PathLike[str]) -> str:
     >>> uri_of("file:/data/run/"), uri_of("S3A://bucket/run"), uri_of("file://localhost/data/run")
     ('file:///data/run', 's3://bucket/run', 'file:///data/run')
     """
-    path = re.sub(r"^[A-Za-z][\w+.-]+(?=:/)", lambda scheme: scheme[0].lower(), os.fspath(path))
+    path = os.fspath(path)
+    if not isinstance(path, str) or not path:
+        raise SkewlessError(f"folder is {path!r}, and must be a path or a URI as text, such as '/data/run'")
+    path = re.sub(r"^[A-Za-z][\w+.-]+(?=:/)", lambda scheme: scheme[0].lower(), os.path.expanduser(path))
     path = re.sub(r"^s3[an]://", "s3://", re.sub(r"^file:(//(localhost)?(?=/)|(?=/(?!/)))", "", path))
     if path.startswith("file://"):
         raise SkewlessError(f"the folder {path!r} is on another machine; mount it, and give its path here")
+    if not path.strip("/"):
+        raise SkewlessError(f"folder is {path!r}, the root of the disk; name a folder of its own, such as '/data/run'")
     return (path if re.match(r"[a-z][\w+.-]+:/", path) else f"file://{os.path.abspath(path)}").rstrip("/")
 
 
@@ -193,13 +202,26 @@ def _without_options(uri: str) -> str:
     return uri if uri.startswith("file:") else uri.partition("?")[0].rstrip("/")
 
 
+def _for_arrow(uri: str) -> str:
+    """What Arrow takes for a folder: a path as it is, or a URI in which it decodes what was written as %20.
+
+    >>> _for_arrow("file:///data/run 1"), _for_arrow("s3://bucket/run #1?region=eu")
+    ('/data/run 1', 's3://bucket/run%20%231?region=eu')
+    """
+    if uri.startswith("file://"):
+        return uri.removeprefix("file://")
+    place, mark, options = uri.partition("?")
+    scheme, slashes, path = place.partition("://")
+    bucket, slash, path = path.partition("/")
+    return f"{scheme}{slashes}{bucket}{slash}{quote(path)}{mark}{options}"
+
+
 @functools.lru_cache(maxsize=16)
 def _file_system(uri: str) -> tuple[pyarrow.fs.FileSystem, str]:
     if uri.startswith(("hdfs:", "viewfs:")):  # though Arrow could reach it, where Hadoop's libraries are
         raise _not_in_one_step(uri)
     try:
-        # As a path: a URI may not have spaces.
-        files, path = pyarrow.fs.FileSystem.from_uri(uri.removeprefix("file://"))
+        files, path = pyarrow.fs.FileSystem.from_uri(_for_arrow(uri))
     except (pa.ArrowException, OSError, ValueError) as error:
         raise SkewlessError(
             f"Arrow cannot reach the folder {uri!r} ({error}); give a folder that it can, such as 's3://...'"
@@ -219,8 +241,16 @@ def _not_in_one_step(uri: str) -> SkewlessError:
 
 def _link(aside: str, path: str) -> None:
     """Give a file its name unless there is one of that name."""
-    os.link(aside, path)
-    os.unlink(aside)
+    try:
+        os.link(aside, path)
+    except OSError as error:
+        if error.errno not in _NO_LINKS:
+            raise
+        if os.path.exists(path):
+            raise FileExistsError(path) from None
+        os.replace(aside, path)
+    else:
+        os.unlink(aside)
 
 
 def _write_local(path: str, data: bytes, put: Callable[[str, str], None]) -> None:

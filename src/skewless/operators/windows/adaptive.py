@@ -83,7 +83,7 @@ class AdaptiveWorker(WindowWorker):
         changes = self._folder.sizes(number, self._turn).sizes[-1][0]
         others = [last for announced, last in self._reached.items() if announced != number]
         if max(others, default=BEFORE_ALL) >= changes:
-            self._folder.refuse(number)
+            self._folder.refuse(number, self._turn)
             raise SkewlessError(
                 f"version {number} changes the batches from window {changes} on, and rows had come for it before: "
                 "start the query again, and it goes on by the version before"
