@@ -3,6 +3,7 @@ from __future__ import annotations
 import pytest
 from rich.console import Console, RenderableType
 
+from skewless.demo.clicks import Clicks
 from skewless.demo.lines import bars, heights, line, panel, table, verdict
 from skewless.demo.measured import Batch, Comparison, HotPage, Run
 
@@ -93,6 +94,9 @@ def test_the_table_has_both_runs() -> None:
     assert own == ["Spark's", "own", "windows", "2,000", "1.00", "-", "-", "12,345"]
     assert routed == ["skewless", "(dalton)", "4,000", "2.00", "1.50", "1.02", "12,345"]
     assert "all micro-batches but the first" in shown
+    words = " ".join(shown.split())
+    assert f"a small one, {Clicks().rows:,} rows a micro-batch" in words
+    assert "the table in README.md is of 500,000 rows a micro-batch" in words  # so that nobody takes one for the other
 
 
 def test_the_verdict_is_in_words_and_in_colours() -> None:
