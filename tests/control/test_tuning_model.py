@@ -358,11 +358,11 @@ steps: dict[str, st.SearchStrategy[Step]] = {
 often = ["micro-batch", "micro-batch", "micro-batch", "hear", "hear", "change", "tune"]
 
 
-@campaign(60)
+@campaign(40)
 @given(
     st.sampled_from([Windows(10, 5), Windows(9, 2), Windows(4, 4)]),
     st.booleans(),
-    st.lists(st.sampled_from([*often, *steps]).flatmap(steps.__getitem__), max_size=40),
+    st.lists(st.sampled_from([*often, *steps]).flatmap(steps.__getitem__), min_size=10, max_size=40),
 )
 def test_windows_are_given_once_and_whole_whatever_lags_crashes_or_is_restored(
     tmp_path_factory: pytest.TempPathFactory, windows: Windows, again: bool, steps: list[Step]

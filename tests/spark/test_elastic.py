@@ -14,6 +14,7 @@ from types import SimpleNamespace
 import numpy as np
 import pyarrow as pa
 import pytest
+from pyspark.errors import StreamingQueryException
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -22,7 +23,7 @@ from skewless.api.watch import Watch
 from skewless.elastic import Range
 from skewless.spark import session
 from skewless.split import Splitter
-from support.streams import partitions, read_files, run, start, stream_of
+from support.streams import partitions, read_files, run, settings, start, stream_of, write_files
 
 ROWS, BATCHES = 240, 7
 BUSY = Range(1, 4, "1 millisecond", stride="one", d=1)
@@ -65,6 +66,31 @@ def test_only_active_workers_get_rows(spark: SparkSession, tmp_path: Path, split
     assert (watching.workers, watching.ratio and watching.ratio > 1) == (4, True)
     assert re.fullmatch(r"3 workers became 4 after micro-batch \d \(W = .*\), because .*", watching.decision or "")
     assert "4 of 1 to 4 workers are active; W was" in watching.explain()
+
+
+def test_a_file_of_the_number_of_workers_that_is_gone_stops_the_query_and_loses_no_row(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    batches = clicks()
+    rows = stream_of(spark, tmp_path / "in", batches[:1])
+    result = sk.keyed(rows, "page", workers=BUSY, split="bounded").repartition(folder=str(tmp_path / "folder"))
+    given, watching = run(result, tmp_path / "to")
+    assert watching.wait(1)
+    (file,) = [path for path in (tmp_path / "folder").glob("workers-*.json") if "-of-" not in path.name]
+    kept = file.read_bytes()
+    write_files(tmp_path / "in", batches[1:2], first=1)
+    for left in (b" " * len(kept), None):
+        file.unlink() if left is None else file.write_bytes(left)
+        ignored = {"spark.sql.files.ignoreMissingFiles": str(left is None).lower()}
+        with (
+            settings(spark, ignored),
+            pytest.raises(StreamingQueryException, match=r"the number of workers at .* is damaged; call agg\(...\) or"),
+        ):
+            run(result, tmp_path / "to")
+    file.write_bytes(kept)
+    later, _ = run(result, tmp_path / "to")
+    values = [[row[1] for rows in each.values() for row in rows] for each in (given, later)]
+    assert [sorted(each) for each in values] == [[*range(ROWS)], [*range(ROWS, 2 * ROWS)]]
 
 
 @pytest.mark.parametrize("split", ["bounded", pytest.param("dalton", marks=pytest.mark.long)])

@@ -14,7 +14,7 @@ from pyspark.sql import DataFrame, SparkSession
 import skewless as sk
 from skewless.api.watch import Watch
 from skewless.control.tuning import Tuning
-from support.streams import run, stream_of, write_files
+from support.streams import run, settings, stream_of, write_files
 
 FILES = 7
 
@@ -73,3 +73,30 @@ def test_a_second_query_on_a_folder_is_refused_by_name(spark: SparkSession, tmp_
     write_files(tmp_path / "in", tables(1, 1), first=1)
     with pytest.raises(StreamingQueryException, match=f"belongs to query {watching.query.id}, and this is query"):
         run(result, tmp_path / "second")
+
+
+def test_a_control_file_that_is_gone_stops_a_query_that_is_tuned_and_loses_no_row(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    result = tuned(stream_of(spark, tmp_path / "in", tables(count=2)), tmp_path / "folder")
+    given, watching = run(result, tmp_path / "checkpoint")
+    assert watching.wait(2)
+    control = tmp_path / "folder" / "control.json"
+    kept = control.read_bytes()
+    write_files(tmp_path / "in", tables(2, 2), first=2)
+    for left in (b" " * len(kept), None):
+        control.unlink() if left is None else control.write_bytes(left)
+        ignored = {"spark.sql.files.ignoreMissingFiles": str(left is None).lower()}
+        with (
+            settings(spark, ignored),
+            pytest.raises(StreamingQueryException, match="the control file of the stream's folder is empty or gone"),
+        ):
+            run(result, tmp_path / "checkpoint")
+    control.write_bytes(kept)
+    later, _ = run(result, tmp_path / "checkpoint")
+    got = [row for rows in (*given.values(), *later.values()) for row in rows]
+    still = sk.keyed(spark.read.parquet(str(tmp_path / "in")), "k").window("ts", "12 seconds", "3 seconds")
+    over = max(row[0][1] for row in got)
+    wanted = [tuple(row) for row in still.apply(middle, "m double, n long").collect() if row[0][1] <= over]
+    assert sorted(got) == sorted(wanted)
+    assert any(later.values())

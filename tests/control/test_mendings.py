@@ -1,0 +1,205 @@
+"""Every mending of the seams between driver, files and tasks is held by a test: taken out, that test fails.
+
+The first of the pair is what went wrong. "The model" is the campaign of `test_model.py` or of `test_tuning_model.py`;
+what concerns one file only, or one algorithm, has a test of its own.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+HERE = Path(__file__).parents[2]
+PLACING = "tests/control/test_model.py::test_a_stream_goes_on_whatever_lags_crashes_or_is_restored"
+TUNING = (
+    "tests/control/test_tuning_model.py::test_windows_are_given_once_and_whole_whatever_lags_crashes_or_is_restored"
+)
+NO_CONTROL = "    if code is None:\n        raise"
+TAKEN_FOR_0 = "    if code is None:\n        return 0\n        raise"
+
+
+@dataclass(frozen=True)
+class Mending:
+    """Lines of a module in place of those that mend something, and the test that fails with them."""
+
+    module: str
+    mended: str
+    broken: str
+    test: str
+
+
+IN_MODEL = {
+    "a hand-over is deleted before it is taken": Mending(
+        "control/placing.py",
+        "self._since.setdefault(ran_by.force, seen.batch)",
+        "self._since.setdefault(ran_by.to_come or ran_by.force, seen.batch - self._retain)",
+        PLACING,
+    ),
+    "another query goes by a folder": Mending(
+        "control/version.py", "if version.query not in (0, digest(turn.query)):", "if False:", PLACING
+    ),
+    "the number of a version is used again": Mending(
+        "control/announcing.py", "return self.folder.last() + 1", "return self.version.force + 1", PLACING
+    ),
+    "a version stays in memory though the folder was restored": Mending(
+        "control/version.py",
+        "found = _once(self, number, turn.batch, turn.run)",
+        'found = _once(self, number, 0, "")',
+        PLACING,
+    ),
+    "a loop does not see what another one announced": Mending(
+        "control/announcing.py", "if found is not None and found != (self.version, self.whose):", "if False:", PLACING
+    ),
+    "an announcement cannot be withdrawn": Mending(
+        "control/placing.py", "self.say(replace(self.version, withdrawn=True), paused)", "pass", PLACING
+    ),
+    "rows without a control are taken for those of version 0": Mending(
+        "operators/send.py", NO_CONTROL, TAKEN_FOR_0, PLACING
+    ),
+    "sizes come into force though rows were in their windows": Mending(
+        "control/tuning.py", "if max(others, default=BEFORE_ALL) < sizes.sizes[-1][0]:", "if True:", TUNING
+    ),
+    "sizes outlive the driver that announced them": Mending(
+        "control/tuning.py", "        if self.announced:\n            self.withdraw()", "", TUNING
+    ),
+    "sizes that a worker refused stay in force": Mending(
+        "control/tuning.py", "if self.whose == query and self.folder.refused(self.version.force):", "if False:", TUNING
+    ),
+    "sizes are for one query, and another goes by them": Mending(
+        "control/version.py", "if version.query not in (0, digest(turn.query)):", "if False:", TUNING
+    ),
+    "rows for tuned windows without a control are taken for those of version 0": Mending(
+        "operators/send.py", NO_CONTROL, TAKEN_FOR_0, TUNING
+    ),
+}
+ON_THEIR_OWN = {
+    "a version is replaced": Mending(
+        "control/version.py",
+        'if not self.create(_file(number), self.text({"number": number, "before": before, "query": query, **fields})):',
+        "self.write(_file(number), self.text({'number': number, 'before': before, 'query': query, **fields}))\n"
+        "        if False:",
+        "tests/control/test_version.py",
+    ),
+    "a hand-over for another placement is taken": Mending(
+        "control/placements.py",
+        'if notes["placement"] != _digest(placement) or not set(slots) <= set(notes["slots"]):',
+        "if False:",
+        "tests/control/test_placements.py",
+    ),
+    "an owner takes rows that are not its own": Mending(
+        "operators/process/worker.py",
+        "        if len(astray):",
+        "        if False:",
+        "tests/control/test_model.py::test_rows_of_a_slot_that_another_worker_owns_are_refused",
+    ),
+    "two loops of tuned windows do not see what each other announced": Mending(
+        "control/announcing.py",
+        "if found is not None and found != (self.version, self.whose):",
+        "if False:",
+        "tests/control/test_tuning_model.py::test_two_loops_of_one_folder_number_their_sizes_one_after_the_other",
+    ),
+    "what can never be carried out stays announced": Mending(
+        "control/announcing.py",
+        "if self.announced and self.stuck and self.folder.count_start(run) > self.carried_on:",
+        "if False:",
+        "tests/control/test_model.py::test_an_announcement_that_cannot_be_carried_out_is_withdrawn_at_the_second_start",
+    ),
+    "a loop that meets the announcement of another handle fails": Mending(
+        "control/announcing.py",
+        "            return not self.version.announced",
+        "            return True",
+        "tests/control/test_model.py::test_a_decision_waits_for_one_that_another_handle_announced",
+    ),
+    "workers of tuned windows do not look whether sizes came too early": Mending(
+        "operators/windows/adaptive.py",
+        "if max(others, default=BEFORE_ALL) >= changes:",
+        "if False:",
+        "tests/control/test_tuning_model.py::test_sizes_of_a_driver_that_has_forgotten_are_refused_once",
+    ),
+    "AutoFlow is not told of micro-batches in which it is not asked": Mending(
+        "control/placing.py",
+        "        self.placer.learn(Counts(keys[came], rows[came], int(counts.sum()), tail))",
+        "        pass",
+        "tests/control/test_placing.py",
+    ),
+    "a file is named before it is on the disk": Mending(
+        "control/folder.py", "            os.fsync(out.fileno())", "            pass", "tests/control/test_folder.py"
+    ),
+    "the name of a file is not on the disk": Mending(
+        "control/folder.py", "        os.fsync(entry)", "        pass", "tests/control/test_folder.py"
+    ),
+    "a folder's name is a pattern to Spark": Mending(
+        "control/folder.py",
+        r'return re.sub(r"([][{}*?\\])", r"\\\1", f"{uri}/{name}")',
+        'return f"{uri}/{name}"',
+        "tests/control/test_folder.py",
+    ),
+    "Spark is sent to s3://": Mending(
+        "control/folder.py",
+        're.sub("^s3:", "s3a:", _without_options(self.uri))',
+        "_without_options(self.uri)",
+        "tests/control/test_folder.py",
+    ),
+    "files are replaced where that is not one step": Mending(
+        "control/folder.py", "if files.type_name not in _REPLACING:", "if False:", "tests/control/test_folder.py"
+    ),
+    "what a worker did is overwritten by the next micro-batch": Mending(
+        "control/batch_sizes.py",
+        'f"work/{turn.batch}/{turn.worker}.json"',
+        'f"work/0/{turn.worker}.json"',
+        "tests/control/test_tuning.py",
+    ),
+    "files of ordered results name no query": Mending(
+        "control/outlet.py", "if delivery.query != query:", "if False:", "tests/control/test_delivery.py"
+    ),
+}
+MENDINGS = IN_MODEL | ON_THEIR_OWN
+
+
+@pytest.fixture(scope="module")
+def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of the sources and of these tests, which may be broken."""
+    path = tmp_path_factory.mktemp("house")
+    for name in ("src", "tests"):
+        shutil.copytree(HERE / name, path / name)
+    for name in ("pyproject.toml", "conftest.py"):
+        shutil.copy2(HERE / name, path / name)
+    return path
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("what", MENDINGS)
+def test_what_was_mended_is_found_when_it_is_taken_out(house: Path, what: str) -> None:
+    mending = MENDINGS[what]
+    module = house / "src" / "skewless" / mending.module
+    text = module.read_text()
+    assert text.count(mending.mended) == 1, f"{mending.module} changed: say here what mends it now"
+    module.write_text(text.replace(mending.mended, mending.broken))
+    try:
+        found = fails(house, mending.test)
+    finally:
+        module.write_text(text)
+    assert found
+
+
+@pytest.mark.long
+def test_the_tests_that_find_something_pass_where_nothing_is_taken_out(house: Path) -> None:
+    for test in sorted({mending.test for mending in MENDINGS.values()}):
+        assert not fails(house, test), test
+
+
+def fails(house: Path, test: str) -> bool:
+    """Whether a test fails in a copy of the house: not for another reason, such as that there is no such test."""
+    paths = os.pathsep.join([str(house / "src"), str(house)])
+    environment = {**os.environ, "PYTHONPATH": paths, "SKEWLESS_TIMES": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command += ["--hypothesis-profile=broken", "--hypothesis-seed=7", test]
+    done = subprocess.run(command, cwd=house, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode in (0, 1), done.stdout + done.stderr
+    return done.returncode == 1
