@@ -17,7 +17,8 @@ from skewless.simulate.map_reduce import process
 
 TIME_BASED = "time-based"
 SHOWN = (TIME_BASED, PROMPT, "shuffle", "hash", EXTRA)
-BATCHES: dict[Scale, int] = {"small": 180, "full": 3000}
+BATCHES: dict[Scale, int] = {"small": 180, "full": 1200}
+SIZE: dict[Scale, float] = {"small": 1.0, "full": 4.0}  # times that all work takes longer, for runs that end
 INTERVAL = 1.0
 LOAD = 0.9  # of the rate that time-based blocks sustain
 DRAWN = 60  # micro-batches
@@ -53,7 +54,7 @@ class Spread:
 
 def run(scale: Scale, tell: Tell) -> Outcome:
     """Process the same stream, at a rate that time-based blocks sustain, in several ways."""
-    setting, words, batches = Setting(scale), tweets(scale), BATCHES[scale]
+    setting, words, batches = Setting(scale, slower=SIZE[scale]), tweets(scale), BATCHES[scale]
     rate = LOAD * sustained_all((TIME_BASED,), words, setting, INTERVAL, tell)[TIME_BASED]
     found, steady = {}, {}
     for name in SHOWN:
@@ -88,7 +89,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     )
     return Outcome(
         (
-            *cluster_lines(scale),
+            *cluster_lines(scale, SIZE[scale]),
             Scaled("micro-batches", "thousands", f"{batches:,} of {INTERVAL:g} s"),
             Scaled("stream", "not said", f"words of tweets, {words.words:,} of them"),
             Scaled(

@@ -21,10 +21,11 @@ KEYS: dict[Scale, tuple[int, ...]] = {
     "small": (10_000, 30_000, 100_000),
     "full": (10_000, 30_000, 100_000, 300_000, 1_000_000),
 }
-REPEATS = 3
+REPEATS = 9
 ENOUGH = 0.05  # of the interval, by the thesis
 FINER = 0.005  # how near the rates are found, as they differ by little
 SLOWER = 10  # times, for planning by an engine that is slower than compiled loops
+SIZE: dict[Scale, float] = {"small": 1.0, "full": 4.0}  # times that all work takes longer, for runs that end
 
 
 def run(scale: Scale, tell: Tell) -> Outcome:
@@ -36,7 +37,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         tree.append(buffered(batch, CORES, REPEATS))
         sort.append(sorted_after(batch, CORES, REPEATS))
     walk, sort_only = ordering(batch, REPEATS)
-    setting, words = Setting(scale), tweets(scale)
+    setting, words = Setting(scale, slower=SIZE[scale]), tweets(scale)
     rates: dict[str, list[float]] = {}
     for name, found, times, early in (
         ("frequency-aware buffer, early release", tree, 1, True),
@@ -53,9 +54,28 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     work = max((a.arriving + a.at_the_end) / (b.arriving + b.at_the_end) for a, b in zip(tree, sort, strict=True))
     checks = (
         Check(
-            "2.9a: throughput with the frequency-aware buffer and early release over that of post-sort, the least",
-            min(a / b for a, b in zip(aware, sorting, strict=True)),
-            low=1.0,
+            "2.9a: throughput with the frequency-aware buffer over that of post-sort, early release with both, the "
+            "most of the intervals",
+            max(a / b for a, b in zip(aware, hidden, strict=True)),
+            low=1 + FINER,
+            why="Early release hides whatever planning takes, up to 5 % of the interval, and both ways take less than "
+            f"that: {_range(tree)} ms with the buffer and {_range(sort)} ms by post-sort. Nothing of either is left on "
+            "the path, so that the buffer has nothing to gain. With early release the buffer sustains "
+            f"{min(a / b for a, b in zip(aware, sorting, strict=True)):.4f} to "
+            f"{max(a / b for a, b in zip(aware, sorting, strict=True)):.4f} times what "
+            "post-sort does without early release, and post-sort with early release as much.",
+        ),
+        Check(
+            "2.9a: throughput of post-sort with early release over that without, the most of the intervals",
+            max(a / b for a, b in zip(hidden, sorting, strict=True)),
+            low=1 + FINER,
+        ),
+        Check(
+            f"2.9a: throughput with the buffer and early release over that of post-sort that is {SLOWER} times slower, "
+            "the least",
+            min(a / b for a, b in zip(aware, slower, strict=True)),
+            low=1 + FINER,
+            essential=False,
         ),
         Check(
             "2.9b: sorting and planning at the end of a micro-batch, frequency-aware, as a share of 1 s, the most",
@@ -86,11 +106,18 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     )
     return Outcome(
         (
-            *cluster_lines(scale),
+            *cluster_lines(scale, SIZE[scale]),
             Scaled("tuples of a micro-batch (2.9b)", "up to millions", f"{TUPLES:,}, Zipf 0.6"),
             Scaled("keys (2.9b)", "10,000 to 100,000", f"{KEYS[scale][0]:,} to {KEYS[scale][-1]:,}"),
             Scaled("stream and rate (2.9a)", "not said", f"words of tweets, {words.words:,} of them, the sine of 2.7"),
             Scaled("time of planning", "that of a receiver of Spark", "one core, measured here, compiled loops"),
+            Scaled(
+                "time while tuples arrive",
+                "not said",
+                "on no path of the simulator, whose receiver has time for it: with the buffer it is "
+                f"{1000 * tree[-1].arriving:.0f} ms for {TUPLES:,} tuples, the column of 2.9b, and with post-sort "
+                f"{1000 * sort[-1].arriving:.0f} ms",
+            ),
         ),
         f"When a micro-batch of {TUPLES:,} tuples is complete, sorting and planning take {_range(tree)} ms by the "
         f"frequency-aware buffer and {_range(sort)} ms after a sort. Prompt with post-sort on the path sustains "

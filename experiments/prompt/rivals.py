@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import numpy as np
+
 from experiments.prompt.setting import PLANNING, Setting
 from skewless import metrics, split
 from skewless.core.arrays import FloatArray, Int32Array, Int64Array
+from skewless.core.hashing import xxhash64
 from skewless.simulate.map_reduce import Divided, Partitioner
 from skewless.split import BlockPlan, Counts
+from skewless.split.receiver import Receiver
 
 Plan = Callable[[Int64Array, Int64Array, int], BlockPlan]
 
@@ -19,8 +23,12 @@ PAPERS = ("time-based", "shuffle", "hash", "PK2", "PK5", "cAM")
 PACKINGS: dict[str, Plan] = {"first fit": split.first_fit, "least fragmentation": split.least_fragmentation}
 """The rivals of Figure 2.3, which split as few keys, and do not count the keys of a block."""
 EXTRA = "bounded"
+TASKS = 8
+IN_TASKS = f"prompt in {TASKS} tasks"
+"""Prompt as streams on Spark have it: receivers that never talk, and reduce buckets by the hash of the key."""
 RIVALS = (*PAPERS, *PACKINGS)
 ALL = (PROMPT, *RIVALS, EXTRA)
+WITH_TASKS = (*ALL, IN_TASKS)
 
 
 @dataclass(frozen=True)
@@ -65,6 +73,8 @@ def partitioner(name: str, setting: Setting, candidates: int = 2) -> Partitioner
         return Planned(PACKINGS[name], setting, allocated=False)
     if name == "time-based":
         return Routed(lambda keys, times, start, length: split.time_blocks(times, start, length, n), setting)
+    if name == IN_TASKS:
+        return Routed(lambda keys, *_: in_tasks(keys, n), setting)
     if name in ("cAM", EXTRA):
         return Routed(lambda keys, *_: in_a_window_of_its_own(name, n, keys, candidates), setting)
     named = {"shuffle": "shuffle", "hash": "hash", "PK2": "two-choices", "PK5": "five-choices"}
@@ -77,6 +87,14 @@ def in_a_window_of_its_own(name: str, n: int, keys: Int64Array, candidates: int)
     if name == EXTRA:
         return split.Bounded(n, slide=None, slides=1).route(keys)
     return split.CAM(n, slide=max(1, len(keys)), slides=1, candidates=candidates).route(keys)
+
+
+def in_tasks(keys: Int64Array, blocks: int, tasks: int = TASKS) -> Int32Array:
+    """Blocks by receivers of a part of the tuples each, which are dealt to them in turn, and which never talk."""
+    out, hashed = np.empty(len(keys), np.int32), xxhash64(keys)
+    for task in range(tasks):
+        out[task::tasks] = Receiver(blocks).partition(hashed[task::tasks])
+    return out
 
 
 def best_candidates(keys: Int64Array, setting: Setting) -> int:

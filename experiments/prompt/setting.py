@@ -103,10 +103,10 @@ def skewed(z: float, scale: Scale) -> Zipf:
     return synd(z, keys=500_000 // SHRUNK[scale])
 
 
-def cluster_lines(scale: Scale) -> tuple[Scaled, ...]:
-    """The lines of a setup that all figures with tasks share."""
+def cluster_lines(scale: Scale, size: float = 1.0) -> tuple[Scaled, ...]:
+    """The lines of a setup that all figures with tasks share, where all work takes `size` times longer."""
     return (
         Scaled("cores: blocks of a micro-batch, and reduce tasks", "20 nodes of 16 cores", f"{CORES}, simulated"),
-        Scaled("costs", "those of Spark 2.0, not said", said(slower(scale))),
+        Scaled("costs", "those of Spark 2.0, not said", said(size * slower(scale))),
         Scaled("fixed cost of a micro-batch", "not said", f"{OVERHEAD:.2g} s, measured on Spark"),
     )

@@ -10,8 +10,11 @@ from experiments.prompt.rivals import PACKINGS, PROMPT, best_candidates, partiti
 from experiments.prompt.setting import AMPLITUDE, PERIOD, Setting
 from skewless.core.errors import SkewlessError
 from skewless.simulate import EarlyRelease, Source, sine
-from skewless.simulate.arrivals import Keys
+from skewless.simulate.arrivals import Keys, Rate
 from skewless.simulate.map_reduce import Partitioner, process
+
+Shape = Callable[[float], float | Rate]
+"""The rate over time with this mean."""
 
 TOLERANCE = 0.02
 MOST_RUNS = 30
@@ -53,17 +56,22 @@ def sustained(
     interval: float,
     amplitude: float = AMPLITUDE,
     tolerance: float = TOLERANCE,
+    shape: Shape | None = None,
 ) -> float:
     """The mean rate that a technique sustains, of a sine with this amplitude, or constant if that is 0.
+
+    A `shape` stands for another rate with the same period.
 
     `early` says whether micro-batches are released early. The first one, which is then shorter than the others, does
     not count, and the slack is what the runs before have learned.
     """
+    if shape is None:
+        shape = (lambda mean: sine(mean, amplitude * mean, PERIOD)) if amplitude else float
     seconds = PERIOD if amplitude else interval
     release = EarlyRelease(interval) if early else None
 
     def demand_at(rate: float) -> float:
-        source = Source(keys, sine(rate, amplitude * rate, PERIOD) if amplitude else rate)
+        source = Source(keys, shape(rate))
         whole = seconds + interval if early else seconds
         done = process(source, divides(), setting.engine(interval), setting.costs, whole, release)
         return float(done.work[int(early) :].max() / interval)
@@ -71,16 +79,27 @@ def sustained(
     return highest(demand_at, setting.start, tolerance)
 
 
+def candidates_of_cam(keys: Keys, setting: Setting, interval: float) -> int:
+    """The candidates with which cAM is fastest on the first micro-batch, at the rate that a search tries first."""
+    tuples = int(setting.start * interval)
+    return best_candidates(next(iter(keys.blocks(tuples, tuples))), setting)
+
+
 def sustained_all(
-    names: Sequence[str], keys: Keys, setting: Setting, interval: float, tell: Tell, amplitude: float = AMPLITUDE
+    names: Sequence[str],
+    keys: Keys,
+    setting: Setting,
+    interval: float,
+    tell: Tell,
+    amplitude: float = AMPLITUDE,
+    shape: Shape | None = None,
 ) -> dict[str, float]:
     """The rates of all of them."""
-    first = next(iter(keys.blocks(int(setting.start * interval), int(setting.start * interval))))
-    candidates = best_candidates(first, setting) if "cAM" in names else 2
+    candidates = candidates_of_cam(keys, setting, interval) if "cAM" in names else 2
     found: dict[str, float] = {}
     for name in names:
         tell(f"{name}, intervals of {interval:g} s")
         planned = name == PROMPT or name in PACKINGS
         divides = partial(partitioner, name, setting, candidates)
-        found[name] = sustained(divides, planned, keys, setting, interval, amplitude)
+        found[name] = sustained(divides, planned, keys, setting, interval, amplitude, shape=shape)
     return found

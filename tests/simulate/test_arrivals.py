@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless.core.errors import SkewlessError
-from skewless.simulate import Recorded, Source, sine, steps
-from skewless.workload import Zipf
+from skewless.simulate import Recorded, Source, sine, steps, varying
+from skewless.workload import Spikes, Zipf
 
 
 @given(st.floats(0.5, 500), st.lists(st.integers(1, 40), min_size=1, max_size=8))
@@ -29,7 +29,12 @@ def test_the_keys_are_those_of_the_workload_in_its_order():
 
 @pytest.mark.parametrize(
     ("rate", "seconds", "expected"),
-    [(steps((0, 10), (2, 50)), 4, 120), (sine(100, 80, period=4), 4, 400), (sine(100, 80, period=4), 2, 302)],
+    [
+        (steps((0, 10), (2, 50)), 4, 120),
+        (sine(100, 80, period=4), 4, 400),
+        (sine(100, 80, period=4), 2, 302),
+        (varying(Spikes(base=10, peak=50, every=4, lasts=1, first=2)), 4, 80),
+    ],
 )
 def test_a_rate_over_time_makes_as_many_tuples_as_its_integral(rate, seconds, expected):
     # Half a period of the sine has 2 x 100 + 80 x 4 / pi.
@@ -58,7 +63,7 @@ def test_a_faster_source_has_the_same_keys():
     [
         (lambda: steps((1, 5)), "rise from 0"),
         (lambda: steps((0, 5), (0, 6)), "rise from 0"),
-        (lambda: sine(1, 2, 3), "amplitude is 2 around 1"),
+        (lambda: sine(1, 2, 3), "amplitude is 2; give 0 to the mean of 1"),
         (lambda: Source(Recorded(np.array([1])), lambda at: -1 + 0 * at).feed().until(1.0), "the rate is -1"),
         (lambda: Source(Recorded(np.array([], dtype=int)), 1.0).feed().until(1.5), "no keys to repeat"),
     ],

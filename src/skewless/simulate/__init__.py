@@ -1,6 +1,6 @@
 """Simulates on one core: a splitter on a stream (`replay`), and a whole cluster with its queues (`run`)."""
 
-from skewless.simulate.arrivals import Recorded, Source, sine, steps
+from skewless.simulate.arrivals import Recorded, Source, sine, steps, varying
 from skewless.simulate.cluster import Cluster, Costs, MicroBatches
 from skewless.simulate.cooperation import Cooperation
 from skewless.simulate.early_release import EarlyRelease
@@ -37,4 +37,5 @@ __all__ = [
     "sine",
     "steps",
     "sustainable",
+    "varying",
 ]

@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from skewless import workload
 from skewless.core.arrays import FloatArray, Int64Array
 from skewless.core.errors import SkewlessError
 
@@ -53,7 +54,7 @@ class Source:
     keys
         A workload of `skewless.workload`, or `Recorded` keys.
     rate
-        Tuples a second: a number, or a function of an array of times, such as `steps` and `sine` make.
+        Tuples a second: a number, or a function of an array of times, such as `steps`, `sine` and `varying` make.
 
     Examples
     --------
@@ -141,6 +142,13 @@ def sine(mean: float, amplitude: float, period: float) -> Rate:
     >>> sine(100, 50, period=4)(np.array([0.0, 1.0, 3.0]))
     array([100., 150.,  50.])
     """
-    if not 0 <= amplitude <= mean:
-        raise SkewlessError(f"the amplitude is {amplitude} around {mean}; give 0 to the mean, as no rate is below 0")
-    return lambda at: mean + amplitude * np.sin(2 * np.pi * np.asarray(at) / period)
+    return varying(workload.Sine(mean, amplitude, period))
+
+
+def varying(rate: workload.Rate) -> Rate:
+    """A rate of `skewless.workload` for a source: a sine, or spikes.
+
+    >>> varying(workload.Spikes(base=100, peak=200, every=60, lasts=10))(np.array([5.0, 15.0]))
+    array([200., 100.])
+    """
+    return np.vectorize(rate, otypes=[np.float64])

@@ -5,11 +5,13 @@ from functools import partial
 import numpy as np
 import pytest
 
-from experiments.prompt.rivals import ALL, PROMPT, Planned, best_candidates, partitioner
+from experiments.prompt.figure_2_7 import _spikes
+from experiments.prompt.rivals import IN_TASKS, PROMPT, WITH_TASKS, Planned, best_candidates, partitioner
 from experiments.prompt.setting import OVERHEAD, PERIOD, Setting, skewed, tpch
 from experiments.prompt.throughput import highest, sustained, sustained_all
 from skewless import metrics, split
 from skewless.core.errors import SkewlessError
+from skewless.core.hashing import xxhash64
 from skewless.simulate import Recorded
 from skewless.workload import Zipf
 
@@ -67,7 +69,21 @@ def test_prompt_is_ahead_of_hash_and_shuffle_under_skew() -> None:
     assert found[PROMPT] > 1.1 * found["shuffle"]
 
 
-@pytest.mark.parametrize("name", ALL)
+def test_spikes_have_the_mean_that_is_asked_for_and_are_in_one_micro_batch() -> None:
+    times = np.arange(0, PERIOD, 0.01) + 0.005
+    rates = _spikes(100.0)(times)
+    assert rates.mean() == pytest.approx(100)
+    assert set(np.floor(times[rates > 1.5 * rates.min()] / 2)) == {1.0}
+
+
+def test_prompt_in_tasks_has_the_blocks_of_receivers_that_never_talk() -> None:
+    keys = skewed(1.2, "small").take(4_000)
+    divided = partitioner(IN_TASKS, FEW)(keys, np.linspace(0, 1, len(keys), False), 0.0, 1.0)
+    tasks = [split.Prompt(8).receiver().partition(xxhash64(keys[task::8])) for task in range(8)]
+    assert divided.sizes.tolist() == np.bincount(np.concatenate(tasks), minlength=8).tolist()
+
+
+@pytest.mark.parametrize("name", WITH_TASKS)
 def test_every_technique_places_all_tuples_and_merges_all_fragments(name) -> None:
     keys = skewed(1.2, "small").take(20_000)
     divided = partitioner(name, FEW, 5)(keys, np.linspace(3, 5, len(keys), False), 3.0, 2.0)
