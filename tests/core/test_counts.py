@@ -36,6 +36,13 @@ def test_tuples_of_unknown_keys_are_spread_evenly(counts: dict[int, int], rest: 
     assert loads.max() - loads.min() <= 1
 
 
+def test_a_tail_has_no_more_keys_than_rows() -> None:
+    with pytest.raises(SkewlessError, match="tail_keys has more keys than tail has rows"):
+        Counts(np.array([5]), np.array([3]), 10, np.array([6, 1]), tail_keys=np.array([3, 2]))
+    with pytest.raises(SkewlessError, match="tail_keys has more keys than tail has rows"):
+        Counts(np.array([5]), np.array([3]), 10, tail_keys=np.array([3, 2]))
+
+
 def test_a_tail_that_was_counted_is_taken_as_it_is() -> None:
     seen = Counts(np.array([5]), np.array([3]), total=10, tail=np.array([6, 1]))
     assert seen.tail_loads(2).tolist() == [6, 1]

@@ -131,6 +131,13 @@ def test_prompts_tree_is_refused_where_tasks_plan(spark: SparkSession, tmp_path:
         sk.keyed(stream, "page", workers=WORKERS, split=sk.split.Prompt(buffer="tree")).repartition()
 
 
+def test_prompts_tree_is_refused_where_spark_counts_a_batch(spark: SparkSession) -> None:
+    with pytest.raises(sk.SkewlessError, match="buffer is 'tree', which keeps the order of keys while their tuples"):
+        sk.keyed(
+            spark.createDataFrame(clicks(1)[0]), "page", workers=WORKERS, split=sk.split.Prompt(buffer="tree")
+        ).repartition()
+
+
 def test_a_batch_is_planned_from_the_keys_that_the_driver_can_hold(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -145,6 +152,8 @@ def test_a_batch_is_planned_from_the_keys_that_the_driver_can_hold(
     told = np.isin(whole.keys, seen.keys)
     rest = np.bincount(homes(whole.keys[~told], WORKERS), whole.counts[~told], WORKERS)
     assert seen.tail_loads(WORKERS).tolist() == rest.tolist()
+    assert seen.tail_keys is not None
+    assert seen.tail_keys.tolist() == np.bincount(homes(whole.keys[~told], WORKERS), minlength=WORKERS).tolist()
     routed = sk.keyed(df, "page", workers=WORKERS, split="prompt").repartition()
     assert balance(per_partition(routed)) < 1.1
     assert all_counts(with_key(df.limit(0), ["page"]), WORKERS) is None

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.core.home import homes
+from skewless.split import first_fit, least_fragmentation
 from skewless.split.blocks import BlockPlan, allocate, partition
 from skewless.workload import Zipf
 
@@ -194,6 +195,57 @@ def test_a_batch_without_tuples_has_empty_blocks() -> None:
     plan = plan_of([], 3)
     assert plan.sizes.tolist() == plan.cardinalities.tolist() == [0, 0, 0]
     assert len(plan.split) == 0
+
+
+@given(st.lists(st.integers(0, 30), min_size=1, max_size=9), st.integers(1, 60))
+def test_blocks_that_have_fewer_keys_before_get_more(there: list[int], keys: int) -> None:
+    before = np.array(there)
+    plan = partition(np.arange(keys), np.ones(keys, np.int64), len(there), already_keys=before)
+    after = before + plan.cardinalities
+    assert not plan.split.any()
+    assert (after[plan.cardinalities > 0] <= after.min() + 1).all()
+
+
+def test_of_several_keys_the_least_frequent_ones_make_up_for_what_a_block_lacks() -> None:
+    counts = np.array([9, 9, 8, 8, 7, 7, 6, 6])
+    plan = partition(np.arange(8), counts, 2, already_keys=np.array([4, 0]))
+    # Blocks get 2 and 6: both have two of the first four, and what is left goes to the one that lacks keys.
+    first = np.unique(plan.which, return_index=True)[1]
+    assert plan.block[first].tolist() == [0, 1, 0, 1, 1, 1, 1, 1]
+
+
+@pytest.mark.parametrize("make", [partition, first_fit, least_fragmentation])
+@pytest.mark.parametrize(
+    ("keys", "counts", "blocks", "message"),
+    [
+        ([0, 1], [5.5, 1], 2, r"counts are float64 of shape \(2,\); give one flat array of whole numbers"),
+        ([0, 1, 2], [5, 1], 2, "3 keys but 2 counts; give one count for each key"),
+        ([0, 1], [5, -1], 2, "counts has -1; give numbers of tuples, from 0"),
+        ([0, 1], [[5], [1]], 2, r"counts are int64 of shape \(2, 1\)"),
+        ([0.5, 1], [5, 1], 2, "keys are float64"),
+        ([0, 1], [5, 1], 1.5, "blocks is 1.5; give at least 1, a whole number"),
+        ([0, 1], [5, 1], 0, "blocks is 0; give at least 1"),
+    ],
+)
+def test_counts_that_no_batch_has_are_refused(make, keys, counts, blocks, message) -> None:
+    with pytest.raises(SkewlessError, match=message):
+        make(np.array(keys), np.array(counts), blocks)
+
+
+@pytest.mark.parametrize("name", ["already", "already_keys"])
+def test_what_is_in_the_blocks_before_is_said_for_each_block(name: str) -> None:
+    with pytest.raises(SkewlessError, match=f"{name} has 2 numbers for 3 blocks; give one for each block"):
+        partition(np.arange(2), np.array([5, 1]), 3, **{name: np.array([1, 2])})
+    with pytest.raises(SkewlessError, match=f"{name} has -1; give numbers of tuples, from 0"):
+        partition(np.arange(2), np.array([5, 1]), 2, **{name: np.array([1, -1])})
+
+
+@pytest.mark.parametrize("other", [[7, 7, 8], [7, 7, 8, 9, 9], [7, 7, 7, 8]])
+def test_tuples_that_were_not_planned_are_refused(other: list[int]) -> None:
+    plan = partition(np.array([7, 8]), np.array([2, 2]), 2)
+    assert plan.route(np.array([8, 7, 8, 7])).tolist() == [1, 0, 1, 0]
+    with pytest.raises(SkewlessError, match="tuples are not those of the plan, which has 4 of 2 keys"):
+        plan.route(np.array(other))
 
 
 @pytest.mark.parametrize("number", [0, -2])

@@ -50,6 +50,36 @@ def test_a_batch_is_partitioned_exactly_as_planned(keys: list[int], blocks: int)
         assert np.count_nonzero((stream == plan.keys[which]) & (routed == block)) == size
 
 
+def test_a_batch_is_planned_in_the_order_of_the_tree_if_that_is_asked_for() -> None:
+    keys = zipf(0.6, 20_000)
+    buffer = FrequencyBuffer(len(keys))
+    buffer.add(keys)
+    batch, seen = buffer.finish(), Counts.of(keys)
+    assert batch.keys.tolist() != seen.keys.tolist()
+    expected = partition(batch.keys, batch.counts, 8).route(keys)
+    assert Prompt(8, buffer="tree", slide=500).partition(keys).tolist() == expected.tolist()
+    assert Prompt(8).partition(keys).tolist() != expected.tolist()
+    assert Prompt(8, buffer="tree").partition(keys[:0]).tolist() == []
+
+
+def test_the_tree_is_refused_where_there_are_only_counts() -> None:
+    with pytest.raises(SkewlessError, match="buffer is 'tree', which keeps the order of keys while their tuples come"):
+        Prompt(8, buffer="tree").plan(Counts.of(zipf(1.0, 100)))
+
+
+@pytest.mark.parametrize("skew", [0.0, 0.6, 1.0])
+def test_blocks_are_even_in_keys_though_most_keys_are_only_counted_at_their_homes(skew: float) -> None:
+    shares = np.arange(1.0, 20_001) ** -skew
+    keys = np.random.default_rng(3).choice(20_000, 200_000, p=shares / shares.sum())
+    seen = Counts.of(keys)
+    told, others = seen.keys[:5_000], homes(seen.keys[5_000:], 24)
+    tail = np.bincount(others, seen.counts[5_000:], 24).astype(np.int64)
+    known = Counts(told, seen.counts[:5_000], len(keys), tail, len(seen.keys), np.bincount(others, minlength=24))
+    blocks = Prompt(24).plan(known).route(keys)
+    assert bci(keys, blocks, 24) <= 0.5 * bci(keys, homes(keys, 24), 24)
+    assert bsi(blocks, 24) <= 0.02 * len(keys) / 24
+
+
 def test_keys_that_are_no_whole_numbers_are_refused_for_a_batch_too() -> None:
     with pytest.raises(SkewlessError, match=r"keys are float64 of shape \(1,\); give one flat array of whole numbers"):
         Prompt(4).partition(np.array([0.5]))
@@ -128,6 +158,8 @@ def test_the_lanes_of_a_plan_are_in_proportion_to_the_fragments() -> None:
 def test_a_batch_size_below_one_is_refused() -> None:
     with pytest.raises(SkewlessError, match="slide is 0 tuples; give at least 1"):
         Prompt(4, slide=0)
+    with pytest.raises(SkewlessError, match=r"slide is 1\.5 tuples; give at least 1, a whole number"):
+        Prompt(4, slide=1.5)
 
 
 def test_an_unknown_buffer_is_refused() -> None:

@@ -176,6 +176,8 @@ def test_it_travels_to_its_task_as_numbers() -> None:
         ({"workers": 0}, "workers is 0; give a whole number from 1"),
         ({"workers": 2.5}, "workers is 2.5; give a whole number from 1"),
         ({"workers": 2, "slack": -0.1}, "slack is -0.1; give a number from 0"),
+        ({"workers": 2, "slack": float("inf")}, "slack is inf; give a number from 0"),
+        ({"workers": 2, "slack": "a"}, "slack is 'a'; give a number from 0"),
         (
             {"workers": 2, "buffer": "tree"},
             "buffer is 'tree'; a task sorts its rows when its input ends, so omit buffer",

@@ -27,6 +27,8 @@ class Counts:
         they are taken to be spread evenly.
     distinct
         The number of different keys, if it is known. Without it every row of the rest is taken for a key of its own.
+    tail_keys
+        How many other keys there are in each place of `tail`, if that was counted too.
 
     Examples
     --------
@@ -44,6 +46,7 @@ class Counts:
     total: float
     tail: Int64Array | FloatArray | None = None
     distinct: int | None = None
+    tail_keys: Int64Array | None = None
 
     def __post_init__(self) -> None:
         """Refuse counts that contradict each other."""
@@ -58,6 +61,8 @@ class Counts:
             raise SkewlessError(f"the counts add up to {listed:g}, more than the total of {self.total:g}")
         if self.tail is not None and (self.tail.ndim != 1 or (len(self.tail) and self.tail.min() < 0)):
             raise SkewlessError("tail has the rows of the other keys in each place: a flat array of at least 0 each")
+        if self.tail_keys is not None and (self.tail is None or (self.tail_keys > self.tail).any()):
+            raise SkewlessError("tail_keys has more keys than tail has rows; give both for the same places")
 
     @classmethod
     def of(cls, keys: Int64Array, told: int | None = None, slots: int | None = None) -> Counts:

@@ -116,7 +116,7 @@ def stream_of(name: str) -> str | None:
 def all_counts(rows: DataFrame, workers: int) -> Counts | None:
     """The keys of batch rows that have their `KEY`, counted exactly; None without rows.
 
-    The most frequent keys are told apart, and of the others the driver gets the rows of each home.
+    The most frequent keys are told apart, and of the others the driver gets the rows and the keys of each home.
     """
     counted = rows.groupBy(KEY).agg(F.count(F.lit(1)).alias("rows")).persist()
     try:
@@ -127,11 +127,13 @@ def all_counts(rows: DataFrame, workers: int) -> Counts | None:
     if not top.num_rows:
         return None
     keys, counts = np.array(top[KEY]), np.array(top["rows"])
-    tail = -np.bincount(homes(keys, workers), counts, workers).astype(np.int64)
-    for home, there, _keys in at_home:
-        tail[home] += there
+    told = homes(keys, workers)
+    tail, others = -np.bincount(told, counts, workers).astype(np.int64), -np.bincount(told, minlength=workers)
+    for home, rows_there, keys_there in at_home:
+        tail[home] += rows_there
+        others[home] += keys_there
     total, distinct = (sum(row[field] for row in at_home) for field in (1, 2))
-    return Counts(keys, counts, total, tail, distinct)
+    return Counts(keys, counts, total, tail, distinct, others)
 
 
 def top_counts(rows: DataFrame, workers: int, asked: int = 0) -> Counts | None:

@@ -95,6 +95,8 @@ def planned(rows: DataFrame, splitter: Splitter) -> tuple[DataFrame, Policy]:
     """Rows of a batch that have their `KEY`, counted once, with the worker of the policy for just these counts."""
     if not isinstance(splitter, Hash):
         prepare_routing(rows.sparkSession)
+    if isinstance(splitter, Prompt):
+        splitter.refuse_tree()  # Spark counts, and does so before the plan
     # Prompt plans the blocks of a batch from all of its keys.
     count = all_counts if isinstance(splitter, Prompt) else top_counts
     seen = count(rows, splitter.workers)

@@ -30,9 +30,9 @@ class BlockSplitter(Splitter):
 
     def __init__(self, workers: int = 1, *, slide: int = 100_000) -> None:
         super().__init__(workers)
-        if slide < 1:
-            raise SkewlessError(f"slide is {slide} tuples; give at least 1")
-        self.slide = slide
+        if not isinstance(slide, (int, np.integer)) or slide < 1:
+            raise SkewlessError(f"slide is {slide!r} tuples; give at least 1, a whole number")
+        self.slide = int(slide)
         self._batch = ExactCounts()
         self._routed = 0
         self._current = Policy.of(workers)
@@ -46,7 +46,7 @@ class BlockSplitter(Splitter):
         """The block plan of a micro-batch with counts `seen`."""
         order = np.argsort(-seen.counts, kind="stable")
         tail = seen.tail_loads(self.workers)
-        return self._policy_of(self._divide(seen.keys[order], seen.whole[order], tail))
+        return self._policy_of(self._divide(seen.keys[order], seen.whole[order], tail, seen.tail_keys))
 
     def partition(self, keys: Int64Array) -> Int32Array:
         """A block for each tuple of one whole batch."""
@@ -55,8 +55,17 @@ class BlockSplitter(Splitter):
         return self._divide(seen.keys, seen.whole, None).route(keys)
 
     @abstractmethod
-    def _divide(self, keys: Int64Array, counts: Int64Array, tail: Int64Array | None) -> BlockPlan:
-        """The plan for keys that come most frequent first; `tail` has what is in the blocks in any case."""
+    def _divide(
+        self,
+        keys: Int64Array,
+        counts: Int64Array,
+        tail: Int64Array | None,
+        tail_keys: Int64Array | None = None,
+    ) -> BlockPlan:
+        """The plan for keys that come most frequent first.
+
+        `tail` has the tuples that are in the blocks in any case, and `tail_keys` how many keys these have, if known.
+        """
 
     def _assign(self, keys: Int64Array, weights: Int64Array, out: Int32Array) -> None:
         start = 0

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from skewless.core.arrays import Int, Int32Array, Int64Array
-from skewless.core.errors import SkewlessError
 from skewless.core.kernel import lean_kernel
-from skewless.split.blocks import BlockPlan
+from skewless.split.blocks import BlockPlan, counted
 
 
 def first_fit(keys: Int64Array, counts: Int64Array, blocks: int) -> BlockPlan:
@@ -24,8 +23,7 @@ def first_fit(keys: Int64Array, counts: Int64Array, blocks: int) -> BlockPlan:
     ----------
     N. Menakerman, R. Rom: Bin packing with item fragmentation. WADS 2001.
     """
-    if blocks < 1:
-        raise SkewlessError(f"blocks is {blocks}; give at least 1")
+    keys, counts = counted(keys, counts, blocks)
     order = np.argsort(-counts, kind="stable")
     keys, counts = keys[order], counts[order]
     most = len(keys) + blocks

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from skewless.core.arrays import Int, Int32Array, Int64Array
-from skewless.core.errors import SkewlessError
 from skewless.core.kernel import lean_kernel
-from skewless.split.blocks import BlockPlan
+from skewless.split.blocks import BlockPlan, counted
 
 
 def least_fragmentation(keys: Int64Array, counts: Int64Array, blocks: int) -> BlockPlan:
@@ -25,8 +24,7 @@ def least_fragmentation(keys: Int64Array, counts: Int64Array, blocks: int) -> Bl
     B. LeCun, T. Mautor, F. Quessette, M.-A. Weisser: Bin packing with fragmentable items: presentation and
     approximations. Theoretical Computer Science, 2015.
     """
-    if blocks < 1:
-        raise SkewlessError(f"blocks is {blocks}; give at least 1")
+    keys, counts = counted(keys, counts, blocks)
     order = np.argsort(-counts, kind="stable")
     keys, counts = keys[order], counts[order]
     most = len(keys) + blocks

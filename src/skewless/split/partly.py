@@ -84,7 +84,13 @@ class PartLy(BlockSplitter):
         self.hot, self.learning = hot, learning
         self.weights = Weights.load(weights)
 
-    def _divide(self, keys: Int64Array, counts: Int64Array, tail: Int64Array | None) -> BlockPlan:
+    def _divide(
+        self,
+        keys: Int64Array,
+        counts: Int64Array,
+        tail: Int64Array | None,
+        tail_keys: Int64Array | None = None,
+    ) -> BlockPlan:
         which, block, size = place(self.weights, keys, counts, self.workers, self.hot, tail)
         at_home = np.arange(min(self.hot, len(keys)), len(keys))
         return BlockPlan(

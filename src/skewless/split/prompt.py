@@ -6,8 +6,11 @@ from collections.abc import Iterable, Iterator
 from typing import ClassVar
 
 from skewless.core.arrays import Int32Array, Int64Array
+from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
+from skewless.core.policy import Policy
 from skewless.sketch import FrequencyBuffer
+from skewless.split.base import as_keys
 from skewless.split.block_splitter import BlockSplitter
 from skewless.split.blocks import BlockPlan, partition
 from skewless.split.receiver import Receiver
@@ -30,7 +33,8 @@ class Prompt(BlockSplitter):
         Tuples in a batch.
     buffer
         How the keys are sorted: "sort" counts and sorts at the end of the batch; "tree" is the paper's frequency-aware
-        buffer, which keeps them in nearly that order all the time.
+        buffer, which keeps them in nearly that order all the time. It needs the tuples as they come, so that `plan`,
+        which has only counts, and Spark refuse it.
 
     Examples
     --------
@@ -56,6 +60,29 @@ class Prompt(BlockSplitter):
         self.buffer = buffer
         self._tree = FrequencyBuffer(slide) if buffer == "tree" else None
 
+    def partition(self, keys: Int64Array) -> Int32Array:
+        """A block for each tuple of one whole batch."""
+        if self.buffer == "sort":
+            return super().partition(keys)
+        keys = as_keys(keys)
+        buffer = FrequencyBuffer(max(1, len(keys)))
+        buffer.add(keys)
+        batch = buffer.finish()
+        return self._divide(batch.keys, batch.counts, None).route(keys)
+
+    def plan(self, seen: Counts) -> Policy:
+        """The block plan of a micro-batch with counts `seen`, where these are sorted, and not kept in a tree."""
+        self.refuse_tree()
+        return super().plan(seen)
+
+    def refuse_tree(self) -> None:
+        """Refuse the paper's buffer where there are only counts."""
+        if self.buffer == "tree":
+            raise SkewlessError(
+                "buffer is 'tree', which keeps the order of keys while their tuples come, and this plan is made of "
+                "counts; omit buffer, or call partition(keys) or route(keys)"
+            )
+
     def receiver(self) -> Receiver:
         """What partitions the rows of one task, where each task of a micro-batch sees only its own rows."""
         return Receiver(self.workers, buffer=self.buffer)
@@ -67,8 +94,14 @@ class Prompt(BlockSplitter):
             receiver.take(part)
         yield from receiver.finish()
 
-    def _divide(self, keys: Int64Array, counts: Int64Array, tail: Int64Array | None) -> BlockPlan:
-        return partition(keys, counts, self.workers, tail)
+    def _divide(
+        self,
+        keys: Int64Array,
+        counts: Int64Array,
+        tail: Int64Array | None,
+        tail_keys: Int64Array | None = None,
+    ) -> BlockPlan:
+        return partition(keys, counts, self.workers, tail, tail_keys)
 
     def _count(self, keys: Int64Array) -> None:
         if self._tree is None:

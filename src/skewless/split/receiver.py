@@ -73,8 +73,8 @@ class Receiver(Prototype):
     def __init__(self, workers: int = 1, *, slack: float = 0.01, buffer: str = "sort") -> None:
         if not isinstance(workers, (int, np.integer)) or not 1 <= workers <= MOST_WORKERS:
             raise SkewlessError(f"workers is {workers!r}; give a whole number from 1 to {MOST_WORKERS}")
-        if not slack >= 0:
-            raise SkewlessError(f"slack is {slack}; give a number from 0, such as 0.01")
+        if not isinstance(slack, (int, float, np.number)) or not 0 <= slack < np.inf:
+            raise SkewlessError(f"slack is {slack!r}; give a number from 0, such as 0.01")
         if buffer != "sort":
             raise SkewlessError(
                 f"buffer is {buffer!r}; a task sorts its rows when its input ends, so omit buffer, or call "
