@@ -20,7 +20,8 @@ from skewless.spark import observe, session
 from skewless.spark.observe import all_counts
 from skewless.spark.route import KEY, with_key
 from skewless.split import Splitter
-from support.streams import COMPILED, settings, start, stream_of
+from skewless.workload import new_hot_keys
+from support.streams import COMPILED, settings, start, stream_of, write_files
 
 ROWS, WORKERS = 8_000, 8
 
@@ -123,6 +124,35 @@ def test_prompt_plans_every_micro_batch_when_the_input_of_its_tasks_ends(spark: 
         assert metrics.bsi(workers, WORKERS) <= 0.02 * ROWS / WORKERS
         assert metrics.ksr(keys, workers, WORKERS) <= 1.05
         assert metrics.bci(keys, workers, WORKERS) <= metrics.bci(keys, homes(keys, WORKERS), WORKERS)
+
+
+@pytest.mark.parametrize("tasks", [1, 2, 8])
+def test_prompts_blocks_are_even_and_whole_over_all_tasks_of_a_micro_batch(
+    spark: SparkSession, tmp_path: Path, tasks: int
+) -> None:
+    rows, workers, batches = 200_000, 24, 2
+    found: list[pa.Table] = []
+
+    def each(df: DataFrame, batch: int, watching: Watch) -> None:
+        found.append(df.select("key", "task", F.spark_partition_id().alias("worker")).toArrow())
+
+    given = list(new_hot_keys(1.0, every=rows, keys=10_000, seed=1).blocks(batches * rows, rows))
+    parts = [pa.table({"key": part}) for keys in given for part in np.array_split(keys, tasks)]
+    write_files(tmp_path / "in", parts)
+    # A file is a task, and as many as a micro-batch has are read at once.
+    with settings(spark, {"spark.sql.files.openCostInBytes": "512m"}):
+        files = spark.readStream.schema("key long").option("maxFilesPerTrigger", tasks).parquet(str(tmp_path / "in"))
+        read = files.withColumn("task", F.spark_partition_id())
+        routed = sk.keyed(read, "key", workers=workers, split="prompt").repartition()
+        start(routed, tmp_path / "to", each).awaitTermination()
+    assert len(found) == batches
+    for batch, expected in zip(found, given, strict=True):
+        assert len(set(batch["task"].to_pylist())) == tasks
+        assert np.sort(np.array(batch["key"])).tolist() == np.sort(expected).tolist()
+        keys, blocks = xxhash64(batch["key"].combine_chunks()), np.array(batch["worker"], np.int32)
+        assert metrics.bsi(blocks, workers) <= 0.02 * rows / workers
+        assert metrics.ksr(keys, blocks, workers) <= 1.05
+        assert metrics.bci(keys, blocks, workers) <= metrics.bci(keys, homes(keys, workers), workers)
 
 
 def test_prompts_tree_is_refused_where_tasks_plan(spark: SparkSession, tmp_path: Path) -> None:

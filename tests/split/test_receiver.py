@@ -165,6 +165,21 @@ def test_it_needs_memory_for_the_rows_of_the_task_only() -> None:
     assert peak <= 42 * len(keys)
 
 
+@pytest.mark.parametrize(("workers", "share"), [(8, 1), (8, 4), (24, 1)])
+def test_keys_that_all_have_to_leave_need_a_bounded_memory_too(workers: int, share: int) -> None:
+    keys = xxhash64(np.arange(50_000 * workers // share))
+    keys = keys[homes(keys, workers) < share]
+    receiver = Receiver(workers)
+    receiver.partition(keys[:1_000])
+    tracemalloc.start()
+    receiver.take(keys.copy())
+    blocks = receiver.finish()[0]
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.bincount(blocks, minlength=workers).max() <= 1.01 * len(keys) / workers + 1
+    assert peak <= 120 * len(keys)
+
+
 def test_it_travels_to_its_task_as_numbers() -> None:
     assert len(pickle.dumps(Receiver(24, slack=0.02))) < 500
     assert Receiver(24, slack=0.02).for_task().slack == 0.02

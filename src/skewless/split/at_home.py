@@ -52,11 +52,12 @@ def leave_home(rows: Int64Array, blocks: int, slack: float) -> Moves:
     at_home = _cardinalities(counts, home, blocks).sum(axis=0)
     for often in OFTEN:
         which, block, size = _parts(keys, counts, home, blocks, slack, often)
-        listed, parts = np.unique(which, return_counts=True)
+        starts = np.flatnonzero(np.diff(which, prepend=-1))
+        listed = which[starts]
         there = at_home - np.bincount(home[listed], minlength=blocks) + np.bincount(block, minlength=blocks)
         if there.max() - there.mean() <= at_home.max() - at_home.mean():
             break
-    return Moves(keys[listed], np.concatenate(([0], np.cumsum(parts))), block, size)
+    return Moves(keys[listed], np.append(starts, len(which)), block, size)
 
 
 def _parts(
@@ -79,17 +80,20 @@ def _parts(
     _leave(counts, where, leaving, least, room, stays)
     leaving, stays = leaving[stays < counts[leaving]], stays[stays < counts[leaving]]
 
-    most = 2 * len(leaving) + blocks  # what stays, and parts that end a key or fill a block
+    # Each key has a part that ends it; others fill a block, and of a block one key at most stays in part.
+    most = len(leaving) + 2 * blocks
     which, block, size = np.empty(most, np.int64), np.empty(most, np.int32), np.empty(most, np.int64)
     found = _place(keys, counts, where, leaving, stays, least, steps, room, which, block, size)
     moved = where != home
     moved[leaving] = False
     whole = np.flatnonzero(moved)
+    del home, moved, room, stays, leaving  # whoever moves half of the keys of a task needs the memory
     which = np.concatenate((which[:found], whole))
     order = np.argsort(which, kind="stable")
-    block = np.concatenate((block[:found], where[whole]))
-    size = np.concatenate((size[:found], counts[whole]))
-    return which[order], block[order], size[order]
+    which = which[order]
+    block = np.concatenate((block[:found], where[whole]))[order]
+    size = np.concatenate((size[:found], counts[whole]))[order]
+    return which, block, size
 
 
 @lean_kernel
