@@ -131,6 +131,25 @@ def test_the_largest_key_of_a_block_that_is_too_full_leaves_first(skew: float) -
         assert distinct[here][counts[here].argmax()] in moves.keys
 
 
+def test_a_key_that_would_leave_only_a_few_rows_behind_leaves_none() -> None:
+    names, home = np.arange(200), homes(np.arange(200), 2)
+    here, there = names[home == 0][:11], names[home == 1][:11]
+    # Of 1,000 rows a block may have 550. Block 0 has 610, and of its largest key 40 rows might stay, less than 50.
+    rows = np.concatenate((np.repeat(here, [100] + [51] * 10), np.repeat(there, [40] + [35] * 10)))
+    moves = leave_home(rows.copy(), 2, 0.1)
+    assert (moves.keys.tolist(), moves.block.tolist(), moves.size.tolist()) == ([here[0]], [1], [100])
+    # Of 20 rows more it may have 561, and 51 rows stay, which are worth a fragment.
+    moves = leave_home(np.append(rows, [there[0]] * 20), 2, 0.1)
+    assert (moves.keys.tolist(), moves.block.tolist(), moves.size.tolist()) == ([here[0]], [0, 1], [51, 49])
+
+
+# With frequent keys at their first weight BCI would be 1.01 and 1.17 of hashing's.
+@pytest.mark.parametrize(("skew", "seed"), [(1.5, 2), (2.0, 3)])
+def test_frequent_keys_count_for_more_where_blocks_would_be_less_even_than_by_hash(skew: float, seed: int) -> None:
+    keys = xxhash64(Zipf(skew, 1_000, seed=seed).take(20_000)) ^ (seed * 7919)
+    assert bci(keys, received(keys, 1), BLOCKS) < bci(keys, homes(keys, BLOCKS), BLOCKS)
+
+
 def test_an_input_leaves_nothing_for_the_next_one() -> None:
     receiver = Receiver(6)
     first, second = xxhash64(Zipf(1.5, 100).take(2_000)), xxhash64(Zipf(1.5, 100, hottest=50).take(2_000))
