@@ -12,17 +12,13 @@ from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Tabl
 from experiments.partly.lessons import LESSONS, NOISE, SEEDS, policy
 from experiments.partly.setting import BLOCKS, SEED, TUPLES
 from experiments.picture import legend
-from experiments.prompt.rivals import EXTRA, PROMPT, Planned, best_candidates, partitioner
+from experiments.prompt.rivals import EXTRA, LEARNED, PARTLY, PROMPT, best_candidates, learned, partitioner
 from experiments.prompt.setting import Setting
 from experiments.prompt.throughput import sustained
 from skewless import split
-from skewless.core.arrays import Int64Array
 from skewless.simulate.map_reduce import Divided, Partitioner
-from skewless.split import BlockPlan
 from skewless.workload import Zipf
 
-PARTLY = "partly"
-PLANNING = 16e-6  # seconds of PartLy's plan for each key, as Figure 4.8b measures it
 TAUGHT = {f"{PARTLY} {seed}": policy(seed) for seed in SEEDS}
 """Policies that went on learning from the times of tasks."""
 NAMES = (PARTLY, PROMPT, "cAM", "PK5", "hash", "shuffle", EXTRA)
@@ -39,12 +35,7 @@ def technique(name: str, setting: Setting, candidates: int) -> Partitioner:
     """What divides micro-batches under this name; PartLy's plans are timed, and its buckets are Algorithm 3's."""
     if name != PARTLY and name not in TAUGHT:
         return partitioner(name, setting, candidates)
-    splitter = split.PartLy(setting.blocks, weights=TAUGHT.get(name))
-
-    def plan(keys: Int64Array, counts: Int64Array, blocks: int) -> BlockPlan:
-        return splitter.again(workers=blocks)._divide(keys, counts, None)
-
-    return Planned(plan, setting, allocated=True, a_key=PLANNING)
+    return learned(split.PartLy(setting.blocks, weights=TAUGHT.get(name)), setting)
 
 
 def run(scale: Scale, tell: Tell) -> Outcome:
@@ -102,7 +93,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 "not said",
                 f"{LESSONS} lessons on simulated times with {NOISE:.0%} of noise, {len(SEEDS)} seeds",
             ),
-            Scaled("planning", "measured", f"{1e6 * PLANNING:g} µs a key by PartLy, {1:g} µs by Prompt"),
+            Scaled("planning", "measured", f"{1e6 * LEARNED:g} µs a key by PartLy, {1:g} µs by Prompt"),
         ),
         f"PartLy sustains {min(e[PARTLY] / e[PROMPT] for e in found):.2f} to "
         f"{max(e[PARTLY] / e[PROMPT] for e in found):.2f} times the rate of Prompt. The variance of its reduce times "

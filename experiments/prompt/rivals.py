@@ -26,6 +26,10 @@ EXTRA = "bounded"
 TASKS = 8
 IN_TASKS = f"prompt in {TASKS} tasks"
 """Prompt as streams on Spark have it: receivers that never talk, and reduce buckets by the hash of the key."""
+PARTLY, DALTON = "partly", "dalton"
+OTHERS = (PARTLY, DALTON)
+"""Partitioners of other chapters and papers."""
+LEARNED = 16e-6  # seconds of PartLy's plan for each key that its network places, as Figure 4.8b measures it
 RIVALS = (*PAPERS, *PACKINGS)
 ALL = (PROMPT, *RIVALS, EXTRA)
 WITH_TASKS = (*ALL, IN_TASKS)
@@ -39,12 +43,13 @@ class Planned:
     setting: Setting
     allocated: bool
     a_key: float = PLANNING  # seconds of planning for each key
+    most: float = float("inf")  # keys that take time to plan
 
     def __call__(self, keys: Int64Array, times: FloatArray, start: float, length: float) -> Divided:
         """Count, plan, and allocate the buckets."""
         seen = Counts.of(keys)
         plan = self.plan(seen.keys, seen.whole, self.setting.blocks)
-        planning = self.a_key * len(seen.keys)
+        planning = self.a_key * min(self.most, len(seen.keys))
         return Divided.planned(plan, self.setting.reducers, planning, allocated=self.allocated)
 
 
@@ -69,6 +74,8 @@ def partitioner(name: str, setting: Setting, candidates: int = 2) -> Partitioner
     n = setting.blocks
     if name == PROMPT:
         return Planned(split.partition, setting, allocated=True)
+    if name == PARTLY:
+        return learned(split.PartLy(n), setting)
     if name in PACKINGS:
         return Planned(PACKINGS[name], setting, allocated=False)
     if name == "time-based":
@@ -77,9 +84,18 @@ def partitioner(name: str, setting: Setting, candidates: int = 2) -> Partitioner
         return Routed(lambda keys, *_: in_tasks(keys, n), setting)
     if name in ("cAM", EXTRA):
         return Routed(lambda keys, *_: in_a_window_of_its_own(name, n, keys, candidates), setting)
-    named = {"shuffle": "shuffle", "hash": "hash", "PK2": "two-choices", "PK5": "five-choices"}
+    named = {"shuffle": "shuffle", "hash": "hash", "PK2": "two-choices", "PK5": "five-choices", DALTON: DALTON}
     router = split.make(named[name], n)
     return Routed(lambda keys, *_: router.route(keys), setting)
+
+
+def learned(splitter: split.PartLy, setting: Setting) -> Planned:
+    """PartLy's plans, whose buckets are Algorithm 3's; they take time for the keys that its network places."""
+
+    def plan(keys: Int64Array, counts: Int64Array, blocks: int) -> BlockPlan:
+        return splitter.again(workers=blocks)._divide(keys, counts, None)
+
+    return Planned(plan, setting, allocated=True, a_key=LEARNED, most=splitter.hot)
 
 
 def in_a_window_of_its_own(name: str, n: int, keys: Int64Array, candidates: int) -> Int32Array:

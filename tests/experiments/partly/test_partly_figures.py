@@ -8,6 +8,7 @@ import pytest
 from experiments.partly import agents, figure_4_7, figure_4_8, figure_4_9, figure_4_10, figure_4_13, lessons, shipped
 from experiments.partly.curves import EPISODES, FILE, SCHEMES, SEEDS, UPDATES
 from experiments.partly.setting import BLOCKS, streams
+from experiments.prompt.rivals import LEARNED
 from experiments.prompt.setting import Setting
 from skewless.simulate.balance import balances
 from skewless.split.weights import Weights
@@ -55,7 +56,7 @@ def test_partly_divides_micro_batches_of_the_throughput_as_its_splitter_does() -
         keys, keys * 1.0, 0.0, 1.0
     )
     assert divided.sizes.sum() == len(keys)
-    assert divided.planning == pytest.approx(figure_4_9.PLANNING * len(np.unique(keys)))
+    assert divided.planning == pytest.approx(LEARNED * len(np.unique(keys)))
     assert divided.sizes.max() < 1.1 * divided.sizes.mean()
 
 

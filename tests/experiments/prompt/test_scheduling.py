@@ -9,7 +9,7 @@ import pytest
 
 from experiments.prompt import figure_3_5, figure_3_6, figure_3_7, scheduling
 from experiments.prompt.engines import ENGINES, FLINK, SPARK, STORM, between, profile
-from experiments.prompt.rivals import PROMPT
+from experiments.prompt.rivals import PROMPT, partitioner
 from experiments.prompt.scheduling import AHEAD, GROUPS, ONE, Case, expected, fast, measured
 from experiments.prompt.setting import Setting
 from experiments.prompt.shares import Shares, longest, shares
@@ -67,11 +67,31 @@ def test_what_is_read_off_a_run() -> None:
 
 def test_spikes_are_at_the_same_times_whatever_the_rate() -> None:
     at = np.arange(200) + 0.5
-    slow, quick = figure_3_7.spikes(1.0, 1.0, 200)(at), figure_3_7.spikes(10.0, 1.0, 200)(at)
+    slow, quick = figure_3_7.spikes(1.0, 1.0, 200, 3)(at), figure_3_7.spikes(10.0, 1.0, 200, 3)(at)
     assert (quick == 10 * slow).all()
     assert set(slow) == {1.0, figure_3_7.TIMES}
     assert (slow[:5] == 1.0).all()
     assert 0.05 < (slow > 1).mean() < 0.5
+    assert (figure_3_7.spikes(1.0, 1.0, 200, 4)(at) != slow).any()
+
+
+def test_late_micro_batches_are_compared_over_all_seeds_with_the_error_of_their_ratio() -> None:
+    calm, half, all_late = (_done([1.5] * n + [0.5] * (10 - n), [4] * 10) for n in (0, 5, 10))
+    same = figure_3_7.fewer([half, all_late], [half, all_late])
+    assert (same.mean, same.error) == (1.0, 0.0)
+    found = figure_3_7.fewer([calm, half, all_late], [all_late, all_late, all_late])
+    assert found.mean == pytest.approx(0.5)
+    assert found.error == pytest.approx(np.std([0.0, 0.5, 1.0], ddof=1) / np.sqrt(3))
+
+
+def test_every_partitioner_divides_all_tuples_of_a_micro_batch() -> None:
+    keys = Zipf(1.0, keys=300, seed=1).take(2000)
+    times = np.linspace(0.0, 1.0, len(keys), endpoint=False)
+    for name in figure_3_7.EVERYONE:
+        divided = partitioner(name, FEW)(keys, times, 0.0, 1.0)
+        assert divided.sizes.sum() == len(keys), name
+        assert len(divided.sizes) == FEW.blocks
+    assert {"partly", "dalton"} < set(figure_3_7.EVERYONE)
 
 
 def test_the_number_of_keys_changes_with_the_tuples() -> None:
