@@ -8,6 +8,11 @@ micro-batch, the time in which at least one of its tasks is running is divided a
 other time (planning, logs, launching, results) is scheduling. Where rows become bytes for a shuffle, Spark counts that
 as running time, so that communication is rather too small here; and on one machine no byte crosses a network.
 
+The ways to compute windows take turns, in rounds, of which each goes the other way round than the one before: what the
+JVM compiles meanwhile makes later runs faster, so that ways that were run one after the other could not be compared.
+`moved` has the same rows and tasks as Spark's own windows, and no state. Runs with next to no rows tell what of the
+execution is a fixed cost too.
+
 `make bench-batches` runs this and writes docs/results/micro-batches.json, from which the scheduling costs of simulated
 figures are taken. `python -m benchmarks.micro_batches fixed` measures one part,
 `shares` the other.
@@ -36,12 +41,16 @@ TARGET = Path("docs/results/micro-batches.json")
 SLOTS = 2
 TASKS = (1, 2, 4, 8, 16, 32)  # of each of the two stages
 WARM, COUNTED = 5, 9  # micro-batches that are dropped and counted
+LARGE, WARM_LARGE, COUNTED_LARGE = 1_000_000, 2, 3  # rows from which on micro-batches take long, and the same for them
+ROUNDS = 3  # of all ways, after one that is dropped
 WORKERS = 8
 GROUP = 10
+NEXT_TO_NONE = 100
 ROWS = {
-    "spark": (1_000, 10_000, 100_000, 1_000_000),
-    "hash": (10_000, 100_000),
-    "prompt": (10_000, 100_000),
+    "spark": (1_000, 10_000, 100_000, 1_000_000, 10_000_000),
+    "moved": (1_000, 1_000_000),
+    "hash": (NEXT_TO_NONE, 10_000, 100_000, 1_000_000, 10_000_000),
+    "prompt": (NEXT_TO_NONE, 10_000, 100_000, 1_000_000, 10_000_000),
     "partly": (10_000, 100_000),
 }
 SKEWED = "bigint(pow((pmod(xxhash64(value), 1000003) + 1) / 1000004D, -1))"  # the hottest key has half of the rows
@@ -67,6 +76,7 @@ def main() -> None:
     wanted = sys.argv[1:] or list(MEASURED)
     found = json.loads(TARGET.read_text()) if TARGET.exists() else {}
     found |= {"spark": spark.version, "slots": SLOTS, "counted": COUNTED, "workers": WORKERS, "group": GROUP}
+    found["rounds"] = ROUNDS if "shares" in wanted else found.get("rounds", 1)
     try:
         for name in wanted:
             found[name] = []
@@ -87,8 +97,13 @@ def fixed(spark: SparkSession, folder: Path) -> Iterator[dict[str, Any]]:
 
 
 def shares(spark: SparkSession, folder: Path) -> Iterator[dict[str, Any]]:
-    """All ways to compute windows, each at several numbers of rows."""
-    return (_shares(spark, folder, way, rows) for way in ROWS for rows in ROWS[way])
+    """All ways to compute windows, each at several numbers of rows, in turn."""
+    each = [(way, rows) for way in ROWS for rows in ROWS[way]]
+    for way, rows in each:
+        _run(spark, WAYS[way](_source(spark, WORKERS, rows)), folder / f"warm-{way}-{rows}", 0, 2)
+    for turn in range(ROUNDS):
+        for way, rows in each if turn % 2 else each[::-1]:
+            yield _shares(spark, folder, way, rows, turn)
 
 
 def _fixed(spark: SparkSession, folder: Path, tasks: int, python: bool) -> dict[str, Any]:
@@ -100,10 +115,11 @@ def _fixed(spark: SparkSession, folder: Path, tasks: int, python: bool) -> dict[
     return _said({"tasks": 2 * tasks, "python": python}, found)
 
 
-def _shares(spark: SparkSession, folder: Path, way: str, rows: int) -> dict[str, Any]:
+def _shares(spark: SparkSession, folder: Path, way: str, rows: int, turn: int) -> dict[str, Any]:
     df = WAYS[way](_source(spark, WORKERS, rows))
-    found = _run(spark, df, folder / f"shares-{way}-{rows}".replace(" ", "-"))
-    return _said({"way": way, "rows": rows}, found)
+    warm, counted = (WARM, COUNTED) if rows < LARGE else (WARM_LARGE, COUNTED_LARGE)
+    found = _run(spark, df, folder / f"shares-{way}-{rows}-{turn}", warm, counted)
+    return _said({"way": way, "rows": rows, "round": turn}, found)
 
 
 def _source(spark: SparkSession, tasks: int, rows: int) -> DataFrame:
@@ -117,6 +133,10 @@ def _spark(df: DataFrame) -> DataFrame:
     return counts.agg(F.count("*").alias("n"), F.sum("value").alias("s"))
 
 
+def _moved(df: DataFrame) -> DataFrame:
+    return df.repartition(WORKERS, "key")
+
+
 def _skewless(split: str) -> Callable[[DataFrame], DataFrame]:
     def windows(df: DataFrame) -> DataFrame:
         keyed = sk.keyed(df, "key", workers=WORKERS, split=split)
@@ -125,7 +145,7 @@ def _skewless(split: str) -> Callable[[DataFrame], DataFrame]:
     return windows
 
 
-WAYS = {"spark": _spark, **{split: _skewless(split) for split in ("hash", "prompt", "partly")}}
+WAYS = {"spark": _spark, "moved": _moved, **{split: _skewless(split) for split in ("hash", "prompt", "partly")}}
 
 
 MEASURED = {"fixed": fixed, "shares": shares}
@@ -135,19 +155,21 @@ def _same(tables: Iterable[Any]) -> Iterable[Any]:
     yield from tables
 
 
-def _run(spark: SparkSession, df: DataFrame, checkpoint: Path) -> dict[str, Any]:
+def _run(
+    spark: SparkSession, df: DataFrame, checkpoint: Path, warm: int = WARM, counted: int = COUNTED
+) -> dict[str, Any]:
     """The durations of the counted micro-batches, and their tasks as Spark's REST interface lists them."""
     writer = df.writeStream.format("noop").option("checkpointLocation", str(checkpoint))
     query = writer.trigger(processingTime="0 seconds").start()
     try:
-        while not (query.lastProgress and query.lastProgress["batchId"] >= WARM + COUNTED):
+        while not (query.lastProgress and query.lastProgress["batchId"] >= warm + counted):
             if query.exception() is not None:
                 raise query.exception()
             time.sleep(0.05)
     finally:
         query.stop()
     done = {each["batchId"]: each["durationMs"] for each in query.recentProgress if each["numInputRows"]}
-    batches = [batch for batch in sorted(done) if batch >= WARM][:COUNTED]
+    batches = [batch for batch in sorted(done) if batch >= warm][:counted]
     api = f"{spark.sparkContext.uiWebUrl}/api/v1/applications/{spark.sparkContext.applicationId}"
     jobs = [job for job in _get(f"{api}/jobs") if job.get("jobGroup") == str(query.runId)]
     stages = {stage["stageId"]: stage for stage in _get(f"{api}/stages") if stage["status"] == "COMPLETE"}

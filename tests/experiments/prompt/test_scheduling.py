@@ -115,7 +115,7 @@ def test_the_line_through_what_was_measured_is_near_all_points() -> None:
 
 
 def test_shares_add_up_to_all_of_a_micro_batch() -> None:
-    assert {way for way, _ in shares()} == {"spark", "hash", "prompt", "partly"}
+    assert {way for way, _ in shares()} >= {"spark", "hash", "prompt", "partly"}
     for each in shares().values():
         assert each.scheduling + each.communication + each.execution == pytest.approx(each.total, rel=0.01)
         assert min(each.scheduling, each.communication, each.execution) >= 0
