@@ -60,8 +60,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             found[what, stride] = followed(case, what, rate, lasts, stride)
     tell(f"levels of {LONG} micro-batches, stride one")
     slowly = followed(case, "rate", rate, LONG, "one")
-    tell("partial results take no time")
-    free = replace(case, setting=replace(setting, partial=0.0))
+    tell("merging takes no time")
+    free = replace(case, setting=replace(setting, merging=0.0))
     alone = followed(free, "rate", free.highest(AHEAD, setting.start / 8, below=0.85), lasts, "straight")
     ours = {what: found[what, "straight"] for what in RUNS}
     grown = {(what, side): _grown(ours[what], side, lasts) for what in RUNS for side in ("map", "reduce")}
@@ -81,11 +81,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             grown["rate", "map"] / grown["rate", "reduce"],
             low=APART,
             why="Each map task emits a partial result for every key it has, so that more map tasks are more work for "
-            "reduce tasks. Where partial results take no time, map tasks grow "
+            "reduce tasks. Where merging them takes no time, map tasks grow "
             f"{_grown(alone, 'map', lasts):.1f} times and reduce tasks {_grown(alone, 'reduce', lasts):.1f} times.",
         ),
         Check(
-            "the same where partial results take no time",
+            "the same where merging them takes no time",
             _grown(alone, "map", lasts) / _grown(alone, "reduce", lasts),
             low=APART,
             essential=False,
@@ -109,7 +109,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 essential=False,
                 why="When only the rate falls, only the map side gives up tasks, until W is in the zone in which "
                 "nothing changes. The reduce tasks that were added for more partial results stay, and there are "
-                "fewer map tasks than at first. Where partial results take no time, "
+                "fewer map tasks than at first. Where merging them takes no time, "
                 f"{_tasks(alone, side)[-1]} {side} tasks are left of {_tasks(alone, side)[lasts - 1]}.",
             )
             for side in ("map", "reduce")
@@ -150,12 +150,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         f"of every level. At 8 times the rate there are {grown['rate', 'map']:.1f} times the map tasks and "
         f"{grown['rate', 'reduce']:.1f} times the reduce tasks, at 8 times the keys {grown['keys', 'map']:.1f} and "
         f"{grown['keys', 'reduce']:.1f} times. More map tasks are more partial results, and so more work for reduce "
-        f"tasks: where partial results take no time, {_grown(alone, 'map', lasts):.1f} times the map tasks and "
+        f"tasks: where merging them takes no time, {_grown(alone, 'map', lasts):.1f} times the map tasks and "
         f"{_grown(alone, 'reduce', lasts):.1f} times the reduce tasks are there at 8 times the rate.",
         checks,
         (
             *(_table(what, stride, found[what, stride], lasts) for what in RUNS for stride in STRIDES),
-            _table("rate", "straight, partial results take no time", alone, lasts),
+            _table("rate", "straight, merging takes no time", alone, lasts),
             _table("rate", f"one, levels of {LONG} micro-batches", slowly, LONG),
         ),
         lambda figure: _draw(figure, found),

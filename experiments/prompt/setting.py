@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -38,12 +38,14 @@ class Setting:
     blocks: int = CORES
     reducers: int = CORES
     partial: float = 1.0  # times the cost of a partial result
+    merging: float = 1.0  # times the cost of merging one, which is a part of that
     slower: float = 1.0  # times all costs, which makes micro-batches smaller
 
     @property
     def costs(self) -> Costs:
         """Seconds of work, for the map and reduce tasks."""
-        return work(1, merging=self.partial, slower=self.slower * slower(self.scale))
+        costs = work(1, merging=self.partial, slower=self.slower * slower(self.scale))
+        return replace(costs, partial=self.merging * costs.partial)
 
     @property
     def start(self) -> float:

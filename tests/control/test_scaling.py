@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -146,6 +147,39 @@ def test_micro_batches_that_fall_behind_begin_within_no_interval_of_each_other(t
     assert loop.workers == 2
     assert loop.scaling is not None
     assert not loop.scaling.untimed
+
+
+def test_a_trigger_that_is_longer_than_the_interval_is_said(tmp_path: Path) -> None:
+    loop = routed(tmp_path, Range(2, 16, "1 second", d=2))
+    for batch in range(5):
+        loop.hear(seen(batch, 1000, 2, began=10_000_000 * batch))
+    assert not any("began 1 second or more after" in line for line in loop.describe())
+    loop.hear(seen(5, 1000, 2, began=50_000_000))
+    assert any("the last 5 micro-batches began 1 second or more after the one" in line for line in loop.describe())
+    loop.hear(seen(6, 1000, 2, began=51_000_000))
+    assert not any("began 1 second or more after" in line for line in loop.describe())
+
+
+def test_the_part_of_w_that_no_worker_shortens_is_left_out_of_what_more_workers_gain(tmp_path: Path) -> None:
+    loop = routed(tmp_path / "all", Range(2, 16, "1 second", d=1))
+    loop.hear(seen(0, 2400, 2, seconds=1.5, busy=1.5))
+    assert loop.workers == 4  # 2 * 1.5 / 0.9
+    loop = routed(tmp_path / "part", Range(2, 16, "1 second", d=1))
+    loop.hear(seen(0, 2400, 2, seconds=1.5, busy=1.0))
+    assert loop.workers == 5  # 2 * 1.0 / (0.9 - 0.5)
+
+
+def test_what_owners_follow_is_said_by_the_number_of_keys_and_what_lanes_follow_by_the_rate(tmp_path: Path) -> None:
+    placing = placed(tmp_path / "keys", Range(2, 16, "1 second", d=1))
+    for batch, (keys, rows) in enumerate([(100, 1600), (600, 9600)]):
+        placing.hear(replace(owned(placing, batch, rows), keys=keys))
+    assert placing.scaling is not None
+    assert (placing.scaling.last or "").endswith("because the number of keys rose")
+    same = placed(tmp_path / "same", Range(2, 16, "1 second", d=1))
+    for batch, rows in enumerate([1600, 9600]):
+        same.hear(replace(owned(same, batch, rows), keys=100))
+    assert same.scaling is not None
+    assert (same.scaling.last or "").endswith("because micro-batches took too much of their interval")
 
 
 def test_a_splitter_is_made_for_the_number_of_workers(tmp_path: Path) -> None:

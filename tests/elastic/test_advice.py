@@ -93,6 +93,12 @@ def test_rows_that_take_no_time_leave_the_trigger_to_the_latency() -> None:
         (seen(0.1, 0.0, [5] * 4), None, 0.1, "4 micro-batches with rows are done; wait until there are 5"),
         (seen(0.1, 0.0, [5] * 9, every=0.0), None, 0.1, "began within 0.0 s"),
         (seen(0.1, 0.0, [5] * 9), -1.0, 0.1, "latency is -1.0 seconds"),
+        (seen(0.1, 0.0, [5] * 9), "5 seconds", 0.1, "latency is '5 seconds'; give seconds as a number, such as 5.0"),
+        (seen(0.1, 0.0, [math.inf] * 9), None, 0.1, "had inf rows; give a finite number"),
+        (seen(0.1, 0.0, [math.nan] * 9), None, 0.1, "had nan rows"),
+        (seen(0.1, 0.0, [5] * 9, outside=math.nan), None, 0.1, "of 0.1 seconds nan were outside of its rows"),
+        (seen(0.1, 0.0, [5] * 9, outside=-3.0), None, 0.1, "-3.0 were outside of its rows; give a number from 0 to"),
+        (seen(0.1, 0.0, [5] * 9, outside=0.2), None, 0.1, "0.2 were outside of its rows"),
         (seen(0.1, 0.0, [5] * 9), None, 1.0, "little is 1.0"),
     ],
 )

@@ -28,6 +28,8 @@ def test_it_makes_a_scaler_of_one_side() -> None:
         ((2, "16", "1 second"), {}, "workers is (2, '16'); give two whole numbers, such as (2, 16)"),
         ((2, 16, "1 second"), {"stride": "two"}, "no stride 'two'; there are one, straight"),
         ((2, 16, "1 second"), {"d": 0}, "d is 0; give a whole number of micro-batches"),
+        ((2, 16, "1 second"), {"thres": "0.9"}, "thres is '0.9'; give a number, such as 0.9"),
+        ((2, 16, "1 second"), {"step": None}, "step is None; give a number, such as 0.1"),
         ((2, 16, "1 second"), {"thres": 1.5}, "thres is 1.5; give a number above 0 and at most 1"),
     ],
 )

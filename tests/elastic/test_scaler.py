@@ -156,6 +156,21 @@ def test_a_side_with_little_of_the_time_is_not_all_that_grows() -> None:
     assert str(follower.last).endswith("3 and 2, because the number of keys rose")
 
 
+def test_a_stage_that_takes_no_time_gets_no_tasks_however_late_micro_batches_are() -> None:
+    queued = [replace(USUAL, key_cost=0.0, fixed=2.0)] * 3  # no numbers of tasks are enough
+    assert trace(scaler(stride="straight", d=1), queued)[-1] == (2.125, 8, 2)
+    assert trace(scaler(stride="one", d=1), [*queued, *queued * 3])[-1] == (2.125, 8, 2)
+
+
+def test_what_was_gained_under_another_load_says_nothing() -> None:
+    loads = [replace(USUAL, rows=2900)] * 2
+    follower = scaler(stride="straight", d=1)
+    assert trace(follower, [USUAL, *loads], staged=False) == [(0.85, 2, 2), (1.8, 4, 2), (1.075, 6, 2)]
+    follower = scaler(stride="straight", d=1)
+    risen = [loads[0], replace(USUAL, rows=3200)]  # a tenth more rows: 4 * 1.15 / 0.9, and not 4 * 0.65 / 0.4
+    assert trace(follower, [USUAL, *risen], staged=False) == [(0.85, 2, 2), (1.8, 4, 2), (1.15, 6, 2)]
+
+
 def test_the_count_starts_anew_when_w_leaves_the_zone() -> None:
     follower = scaler(d=3)
     for seen in only_w(0.95, 0.95, 0.85, 0.95, 0.95, 0.75, 0.95, 0.95):
@@ -229,6 +244,9 @@ def test_no_more_than_the_bounds_allow() -> None:
             "at least 2 and at most 1 reduce tasks; give the sma",
         ),
         ({"start": Parallelism(9, 1)}, r"start is Parallelism\(map=9, reduce=1\); give numbers from"),
+        ({"least": 2}, r"least is 2; give the numbers of map and of reduce tasks, such as Parallelism\(2, 1\)"),
+        ({"most": 16}, "most is 16; give the numbers of map and of reduce tasks"),
+        ({"thres": "0.9"}, "thres is '0.9'; give a number, such as 0.9"),
         ({"stride": "two"}, "no stride 'two'; there are one, straight"),
         ({"d": 0}, "d is 0; give a whole number"),
         ({"d": 1.5}, "d is 1.5; give a whole number"),

@@ -209,4 +209,4 @@ def _timed(progress: StreamingQueryProgress) -> Timed:
     began = datetime.fromisoformat(progress.timestamp.replace("Z", "+00:00")).timestamp()
     spent = progress.durationMs
     took = spent.get("triggerExecution", 0)
-    return Timed(began, progress.numInputRows, took / 1e3, (took - spent.get("addBatch", 0)) / 1e3)
+    return Timed(began, progress.numInputRows, took / 1e3, max(0, took - spent.get("addBatch", 0)) / 1e3)

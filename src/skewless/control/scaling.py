@@ -8,6 +8,9 @@ passed over by the scaler.
 No public API tells the trigger of a query. With the interval that was given, Spark begins at most one micro-batch
 between one multiple of the interval and the next. Two that begin there prove another trigger, such as availableNow: how
 long a micro-batch takes then says nothing about the load, and the number stays for the rest of the run.
+
+If micro-batches begin an interval or more after the one before had ended, the trigger may be longer than the interval,
+so that W is too high; or there were no rows to begin with. That cannot be told apart, and `describe` says it.
 """
 
 from __future__ import annotations
@@ -17,6 +20,9 @@ from skewless.control.workers_file import WorkersFile
 from skewless.core.interval import microseconds
 from skewless.elastic import Observation, Parallelism, Range
 from skewless.elastic.parallelism import Side
+
+SAID = 5
+"""Micro-batches in a row that begin late, from which on that is said."""
 
 
 class Scaling:
@@ -50,12 +56,15 @@ class Scaling:
         """The last decision, in words."""
         self.untimed = False
         """Whether this run has another trigger than one of the interval."""
+        self.idle = 0
+        """Micro-batches in a row that began an interval or more after the one before had ended."""
+        self._ended: int | None = None
         self._slot: int | None = None  # the multiple of the interval that the last micro-batch began after
         self.go_on(asked.least)
 
     def begin(self, query: str) -> None:
         """A run begins: from the number that its query had last, if the folder knows it."""
-        self.untimed, self._slot = False, None
+        self.untimed, self._slot, self.idle, self._ended = False, None, 0, None
         if self._file is not None:
             known = self._file.remembered(query)
             self.go_on(self.workers if known is None else known, query)
@@ -81,6 +90,7 @@ class Scaling:
             return self.workers
         observation = self._observation(seen, seen.seconds, ran)
         self.ratio = observation.ratio
+        self._wait(seen.began, seen.seconds)
         if not self._timed(seen.began):
             return self.workers
         before, last = self.workers, self._scaler.last
@@ -105,7 +115,21 @@ class Scaling:
                 f"two micro-batches began within one interval of {self.asked.interval}, so the query's trigger is "
                 "another one, such as availableNow: the number of workers stays"
             )
+        if self.idle >= SAID:
+            lines.append(
+                f"the last {self.idle} micro-batches began {self.asked.interval} or more after the one before had "
+                "ended: no rows came meanwhile, or the query's trigger is longer than that, and W is too high; give "
+                "the trigger's own time as interval="
+            )
         return lines
+
+    def _wait(self, began: int, seconds: float) -> None:
+        """Count micro-batches that began late."""
+        late = self._ended is not None and began - self._ended >= microseconds(self.asked.interval)
+        self.idle = self.idle + 1 if late else 0
+        self._ended = began + round(seconds * 1e6)
+        if self.idle == SAID:
+            log.info("%d micro-batches began %s or more after the one before", SAID, self.asked.interval)
 
     def _timed(self, began: int) -> bool:
         """Whether the run may have a trigger of the interval, as far as micro-batches have shown."""

@@ -129,16 +129,26 @@ def advise(batches: Sequence[Timed], latency: float | None = None, little: float
     >>> round(found.fixed, 3), round(found.share, 2), round(found.trigger, 2), round(found.share_then, 2)
     (0.3, 0.51, 3.56, 0.21)
     """
+    if isinstance(latency, str):
+        raise SkewlessError(f"latency is {latency!r}; give seconds as a number, such as 5.0")
     if latency is not None and not (math.isfinite(latency) and latency > 0):
         raise SkewlessError(f"latency is {latency} seconds; give a finite number above 0")
     if not 0 < little < 1:
         raise SkewlessError(f"little is {little}; give a share above 0 and below 1, such as 0.1")
+    for batch in batches:
+        if not (math.isfinite(batch.rows) and batch.rows >= 0):
+            raise SkewlessError(f"a micro-batch had {batch.rows} rows; give a finite number of at least 0")
     seen = [batch for batch in batches if batch.rows > 0]
     if len(seen) < FEWEST:
         raise SkewlessError(f"{len(seen)} micro-batches with rows are done; wait until there are {FEWEST}")
     for batch in seen:
         if not (math.isfinite(batch.seconds) and batch.seconds >= 0):
             raise SkewlessError(f"a micro-batch took {batch.seconds} seconds; give a finite number of at least 0")
+        if not 0 <= batch.outside <= batch.seconds:
+            raise SkewlessError(
+                f"of a micro-batch of {batch.seconds} seconds {batch.outside} were outside of its rows; give a number "
+                f"from 0 to {batch.seconds}"
+            )
     rows, seconds = np.array([batch.rows for batch in seen]), np.array([batch.seconds for batch in seen])
     fixed, a_row, exact = _fit(rows, seconds, np.array([batch.outside for batch in seen]))
     span = seen[-1].began - seen[0].began

@@ -56,7 +56,12 @@ class Bounds:
     most: Parallelism
 
     def __post_init__(self) -> None:
-        """Refuse bounds that are crossed."""
+        """Refuse what is no numbers of tasks, and bounds that are crossed."""
+        for name, numbers in (("least", self.least), ("most", self.most)):
+            if not isinstance(numbers, Parallelism):
+                raise SkewlessError(
+                    f"{name} is {numbers!r}; give the numbers of map and of reduce tasks, such as Parallelism(2, 1)"
+                )
         for side in SIDES:
             least, most = self.least.of(side), self.most.of(side)
             if least > most:

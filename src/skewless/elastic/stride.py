@@ -164,6 +164,8 @@ def _one_by_one(case: Case, then: Parallelism) -> Iterator[Parallelism]:
                 return
             times = case.seen.scaled(case.now, then)
             slower = free[-1] if times.time(free[-1]) > times.time(free[0]) * (1 + ROUNDING) else free[0]
+            if times.staged and times.time(slower) == 0:
+                return  # more tasks for a stage without work gain nothing
             for side in (slower,) if times.staged else free:
                 then = then.changed(side, then.of(side) + 1)
         else:

@@ -39,6 +39,9 @@ class Zones:
 
     def __post_init__(self) -> None:
         """Refuse thresholds that leave no zone to stay in."""
+        for name, value in (("thres", self.thres), ("step", self.step)):
+            if not isinstance(value, int | float):
+                raise SkewlessError(f"{name} is {value!r}; give a number, such as {getattr(Zones, name)}")
         if not 0 < self.thres <= 1:
             raise SkewlessError(
                 f"thres is {self.thres}; give a number above 0 and at most 1, as micro-batches that take longer than "
