@@ -87,6 +87,12 @@ def test_every_function_that_runs_in_a_task_settles_first() -> None:
     assert set(found.values()) == {"settle()"}, found
 
 
+def test_what_is_imported_is_left_out_of_the_garbage_collection_of_tasks() -> None:
+    twice = "import gc; from skewless.spark.stage import settle; settle(); first = gc.get_freeze_count(); settle(); "
+    check = "assert first > 10_000; assert gc.get_freeze_count() == first"
+    subprocess.run([sys.executable, "-c", twice + check], check=True)
+
+
 @pytest.mark.parametrize("outside", ["benchmarks", "experiments"])
 def test_nothing_in_the_package_knows_what_is_outside_of_it(outside: str) -> None:
     assert importing(outside) == set()
