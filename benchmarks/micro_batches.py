@@ -54,6 +54,13 @@ ROWS = {
     "partly": (10_000, 100_000),
 }
 SKEWED = "bigint(pow((pmod(xxhash64(value), 1000003) + 1) / 1000004D, -1))"  # the hottest key has half of the rows
+REST = {
+    "spark.ui.enabled": "true",
+    "spark.ui.port": "0",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+}
+"""Settings with which Spark's REST interface answers on loopback, and nowhere else."""
 PARTS = ("latestOffset", "getBatch", "queryPlanning", "walCommit", "addBatch", "commitOffsets", "triggerExecution")
 
 
@@ -65,10 +72,7 @@ def main() -> None:
         SLOTS,
         memory="3g",
         **{
-            "spark.ui.enabled": "true",
-            "spark.ui.port": "0",
-            "spark.driver.host": "127.0.0.1",
-            "spark.driver.bindAddress": "127.0.0.1",
+            **REST,
             "spark.sql.shuffle.partitions": str(WORKERS),
         },
     )
@@ -170,14 +174,14 @@ def _run(
         query.stop()
     done = {each["batchId"]: each["durationMs"] for each in query.recentProgress if each["numInputRows"]}
     batches = [batch for batch in sorted(done) if batch >= warm][:counted]
-    api = f"{spark.sparkContext.uiWebUrl}/api/v1/applications/{spark.sparkContext.applicationId}"
-    jobs = [job for job in _get(f"{api}/jobs") if job.get("jobGroup") == str(query.runId)]
-    stages = {stage["stageId"]: stage for stage in _get(f"{api}/stages") if stage["status"] == "COMPLETE"}
+    api = interface(spark)
+    jobs = [job for job in get(f"{api}/jobs") if job.get("jobGroup") == str(query.runId)]
+    stages = {stage["stageId"]: stage for stage in get(f"{api}/stages") if stage["status"] == "COMPLETE"}
     tasks = []
     for batch in batches:
         own = [job for job in jobs if f"batch = {batch}" in job.get("description", "").split("\n")]
         numbers = sorted({number for job in own for number in job["stageIds"] if number in stages})
-        tasks.append([task for number in numbers for task in _get(f"{api}/stages/{number}/0/taskList?length=1000")])
+        tasks.append([task for number in numbers for task in get(f"{api}/stages/{number}/0/taskList?length=1000")])
     return {"durations": [done[batch] for batch in batches], "tasks": tasks}
 
 
@@ -223,7 +227,13 @@ def _ms(text: str) -> float:
     return datetime.strptime(text, "%Y-%m-%dT%H:%M:%S.%f%Z").timestamp() * 1000
 
 
-def _get(url: str) -> Any:
+def interface(spark: SparkSession) -> str:
+    """The address of the REST interface of a session."""
+    return f"{spark.sparkContext.uiWebUrl}/api/v1/applications/{spark.sparkContext.applicationId}"
+
+
+def get(url: str) -> Any:
+    """What Spark's REST interface answers."""
     with urllib.request.urlopen(url, timeout=120) as answer:
         return json.load(answer)
 
