@@ -69,7 +69,8 @@ def _struct(columns: str) -> str:
 class Closing(sk.Processor):
     """Gives each auction with its best bid when it is over.
 
-    A bid that comes before its auction waits for it.
+    A bid that comes before its auction waits until the watermark has passed the bid: an auction that comes later than
+    that was opened after the bid, or is late. So the bids on auctions that are over are not kept for ever.
     """
 
     state = f"auction {_struct(AUCTIONS)}, bids array<{_struct(BIDS)}>"
@@ -84,18 +85,29 @@ class Closing(sk.Processor):
             else:
                 bids.append(bid)
         opened = state["auction"]
-        if opened is not None:  # only the best is needed any more
-            in_time = (bid for bid in bids if opened["ts"] <= bid["ts"] <= opened["expires"])
-            bids = sorted(in_time, key=lambda bid: (-bid["price"], bid["ts"]))[:1]
-        state["bids"] = bids
+        if opened is None:
+            self._wait(bids, state)
+            return
+        # Only the best is needed any more.
+        in_time = (bid for bid in bids if opened["ts"] <= bid["ts"] <= opened["expires"])
+        state["bids"] = sorted(in_time, key=lambda bid: (-bid["price"], bid["ts"]))[:1]
 
     def expire(self, key: tuple[int], state: sk.State) -> Iterator[tuple[Any, ...]]:
-        """No bid on the auction can come any more."""
+        """No bid on the auction can come any more, or no auction for some of the bids."""
         auction, bids = state["auction"], state["bids"]
+        if auction is None:
+            self._wait([bid for bid in bids if bid["ts"] > state.watermark], state)
+            return
         state.forget()
         for bid in bids:
             _id, *rest = auction.values()
             yield (*rest, bid["auction"], bid["bidder"], bid["price"], bid["ts"], bid["extra"])
+
+    @staticmethod
+    def _wait(bids: list[dict[str, Any]], state: sk.State) -> None:
+        """Keep bids without an auction until the watermark has passed the first of them."""
+        state["bids"] = bids or None
+        state.timer = min((bid["ts"] for bid in bids), default=None)
 
 
 def q9(streams: Streams, folder: str | None = None) -> DataFrame:
@@ -115,34 +127,51 @@ def q9(streams: Streams, folder: str | None = None) -> DataFrame:
     return rows.process(Closing(), won, folder=folder, order="ts", time="ts", watermark=streams.watermark)
 
 
+def averages(closed: DataFrame) -> DataFrame:
+    """The average closing price of each category, from the rows of `q9`."""
+    return closed.groupBy("category").agg(F.avg("price").alias("average"))
+
+
 def q4(streams: Streams, folder: str | None = None) -> DataFrame:
     """The average closing price of each category: for a batch.
 
-    A stream of `q9` is averaged by a query that reads what the first one wrote.
+    As a stream it is two queries: `q9` writes files, and `averages` of a stream of these files is written in complete
+    or in update mode.
     """
-    return q9(streams, folder).groupBy("category").agg(F.avg("price").alias("average"))
+    return averages(q9(streams, folder))
 
 
 class Sessions(sk.Processor):
-    """Keeps the open session of each bidder, and gives it once it is over."""
+    """Keeps the sessions of each bidder that a bid may still join, and gives those that are over.
 
-    state = "start timestamp, last timestamp, n long"
+    A bid may come in a later micro-batch than newer ones, and then joins two sessions, or starts one before them.
+    """
 
-    def process(self, key: tuple[int], rows: sk.Rows, state: sk.State) -> Iterator[tuple[int, datetime, datetime]]:
-        """Take the bids of somebody, in the order of time."""
-        for ts in rows["ts"]:
-            if not state.new and ts > state["last"] + GAP:
-                yield from self.expire(key, state)
-            if state.new:
-                state.update(start=ts, n=0)
-            state.update(last=ts, n=state["n"] + 1)
-        state.timer = state["last"] + GAP
+    state = "open array<struct<start: timestamp, last: timestamp, n: long>>"
+
+    def process(self, key: tuple[int], rows: sk.Rows, state: sk.State) -> None:
+        """Take the bids of somebody."""
+        bids = ({"start": ts, "last": ts, "n": 1} for ts in rows["ts"])
+        sessions: list[dict[str, Any]] = []
+        for each in sorted([*(state["open"] or ()), *bids], key=lambda session: session["start"]):
+            before = sessions[-1] if sessions else None
+            if before is not None and each["start"] <= before["last"] + GAP:
+                before.update(last=max(before["last"], each["last"]), n=before["n"] + each["n"])
+            else:
+                sessions.append(each)
+        self._keep(sessions, state)
 
     def expire(self, key: tuple[int], state: sk.State) -> Iterator[tuple[int, datetime, datetime]]:
-        """The session is over."""
-        session = state["n"], state["start"], state["last"] + GAP
-        state.forget()
-        yield session
+        """Give the sessions that no bid can join any more."""
+        over = [session for session in state["open"] if session["last"] + GAP <= state.watermark]
+        self._keep(state["open"][len(over) :], state)
+        for session in over:
+            yield session["n"], session["start"], session["last"] + GAP
+
+    @staticmethod
+    def _keep(sessions: list[dict[str, Any]], state: sk.State) -> None:
+        state["open"] = sessions or None
+        state.timer = sessions[0]["last"] + GAP if sessions else None
 
 
 def q11(streams: Streams, folder: str | None = None) -> DataFrame:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import inspect
+from collections.abc import Iterable, Iterator
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
 import duckdb
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
@@ -97,16 +99,64 @@ def test_a_stream_by_skewless_has_the_rows_of_duckdb(spark: SparkSession, tmp_pa
     check_stream(spark, tmp_path, number, query, balanced.with_most if number == 5 else None)
 
 
-def check_stream(spark: SparkSession, folder: Path, number: int, query: Any, then: Any = None) -> None:
+@pytest.mark.long
+@pytest.mark.parametrize("number", sorted(FINAL))
+def test_a_stream_by_skewless_has_the_rows_of_duckdb_though_rows_come_late(
+    spark: SparkSession, tmp_path: Path, number: int
+) -> None:
+    query = {5: balanced.counts_of_windows}.get(number, balanced.QUERIES[number])
+    check_stream(spark, tmp_path, number, query, balanced.with_most if number == 5 else None, late=20)
+
+
+@pytest.mark.long
+def test_sessions_of_spark_are_the_same_where_rows_come_late(spark: SparkSession, tmp_path: Path) -> None:
+    check_stream(spark, tmp_path, 11, plain.q11, late=20)
+
+
+@pytest.mark.long
+def test_average_prices_are_a_second_stream_over_what_the_first_has_written(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = nexmark(4)
+    streams.write(str(tmp_path / "events"), source.blocks(EVENTS, EVENTS // BLOCKS))
+    closed = balanced.q9(streams.stream(spark, str(tmp_path / "events")), str(tmp_path / "own"))
+    first = closed.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint-9"))
+    first.trigger(availableNow=True).start(str(tmp_path / "closed")).awaitTermination()
+    again = balanced.averages(spark.readStream.schema(closed.schema).parquet(str(tmp_path / "closed")))
+    found = latest(written(again, tmp_path, "update", None), ("category",))
+    expected = balanced.averages(spark.read.parquet(str(tmp_path / "closed"))).toArrow()
+    assert len(expected) == 5
+    assert rows_of(found) == rows_of(expected)
+
+
+def disordered(blocks: Iterable[Events], seconds: float) -> Iterator[Events]:
+    """The same rows, of which every third of the last seconds of a block comes with the next one."""
+    waiting: dict[str, pa.Table] = {}
+    blocks = list(blocks)
+    for number, block in enumerate(blocks, 1):
+        now = {}
+        for table in ("persons", "auctions", "bids"):
+            rows = getattr(block, table)
+            ago = pc.subtract(pc.max(rows["ts"]), rows["ts"]).cast(pa.int64())
+            third = pa.array(np.arange(len(rows)) % 3 == 0)
+            late = pc.and_(pc.less(ago, round(seconds * 1e6)), third) if number < len(blocks) else pc.less(ago, 0)
+            had = [waiting[table]] if table in waiting else []
+            now[table] = pa.concat_tables([rows.filter(pc.invert(late)), *had])
+            waiting[table] = rows.filter(late)
+        yield Events(**now)
+
+
+def check_stream(spark: SparkSession, folder: Path, number: int, query: Any, then: Any = None, late: float = 0) -> None:
     source = nexmark(number)
-    streams.write(str(folder / "events"), source.blocks(EVENTS, EVENTS // BLOCKS))
+    blocks = source.blocks(EVENTS, EVENTS // BLOCKS)
+    streams.write(str(folder / "events"), disordered(blocks, 0.9 * late) if late else blocks)
     wants_folder = "folder" in inspect.signature(query).parameters
-    rows = query(
-        streams.stream(spark, str(folder / "events")), **({"folder": str(folder / "own")} if wants_folder else {})
-    )
+    read = streams.stream(spark, str(folder / "events"), f"{late:g} seconds")
+    rows = query(read, **({"folder": str(folder / "own")} if wants_folder else {}))
     found = latest(written(rows, folder, "update" if number in DAYS else "append", then), KEYS.get(number))
     events = source.take(EVENTS)
-    watermark = plainly(max(pc.max(events.bids["ts"]), pc.max(events.auctions["ts"]), key=lambda ts: ts.value).as_py())
+    newest = plainly(max(pc.max(events.bids["ts"]), pc.max(events.auctions["ts"]), key=lambda ts: ts.value).as_py())
+    watermark = newest - late
     final = FINAL.get(number, lambda row: 0)
     expected = [row for row in by_duckdb(number, events) if final(dict(row)) <= watermark]
     assert len(expected) > 1

@@ -150,11 +150,11 @@ def test_a_key_whose_timer_is_due_has_none_and_may_set_another() -> None:
         yield (state["total"], "late")
 
     calls = calls_of(Made(as_tuples, expire), KEYS, FIELDS, RESULT)
-    result, kept = calls.expire(kept_of(["ann", "bob"], [1, 2], [5, 6]))
+    result, kept = calls.expire(kept_of(["ann", "bob"], [1, 2], [5, 6]), watermark=6)
     assert result.to_pydict() == {"0": ["ann", "bob"], "1": [1, 2], "2": ["late", "late"]}
     assert kept.timers.to_pylist() == [None, int(NOON.timestamp()) * 1_000_000]
     silent = calls_of(Made(as_tuples), KEYS, FIELDS, RESULT)
-    assert silent.expire(kept_of(["ann"], [1], [5]))[0].num_rows == 0
+    assert silent.expire(kept_of(["ann"], [1], [5]), watermark=6)[0].num_rows == 0
 
 
 def gives(*rows: Any) -> Process:
@@ -275,7 +275,7 @@ def test_all_keys_at_once_give_and_keep_what_they_do_one_by_one(data: list[tuple
 def test_the_fastest_way_is_taken() -> None:
     assert type(calls_of(Many(), KEYS, FIELDS, RESULT)) is ManyKeys
     assert type(calls_of(Each(), KEYS, FIELDS, RESULT)) is EachKey
-    result, _kept = calls_of(Many(), KEYS, FIELDS, RESULT).expire(kept_of(["ann"], [1], [5]))
+    result, _kept = calls_of(Many(), KEYS, FIELDS, RESULT).expire(kept_of(["ann"], [1], [5]), watermark=6)
     assert result.to_pylist() == [{"0": "ann", "1": -1, "2": "ann"}]
 
 

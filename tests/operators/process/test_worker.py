@@ -212,6 +212,35 @@ def test_the_timers_of_a_slot_come_in_their_order(tmp_path: Path) -> None:
     assert seen == ["d", "b", "f", "a", "e", "c"]
 
 
+class Watermarks(Timed):
+    """Gives how many microseconds the watermark is beyond the epoch, and -1 without one."""
+
+    def process(self, key: Key, rows: Rows, state: State) -> Iterable[Row]:
+        yield ("row", -1 if state.watermark is None else 0)
+        state.timer = rows["t"][-1]
+
+    def expire(self, key: Key, state: State) -> Iterable[Row]:
+        assert state.watermark is not None
+        yield ("due", (state.watermark - EPOCH) // timedelta(microseconds=1))
+
+
+def test_a_timer_that_is_due_knows_how_far_the_watermark_is(tmp_path: Path) -> None:
+    alone = Alone(tmp_path, Watermarks())
+    assert alone.run([("a", 10, 0), ("b", 30, 0)], watermark=0) == [("a", "row", -1), ("b", "row", -1)]
+    assert alone.run([("c", 25, 0)], watermark=20) == [("a", "due", 20), ("c", "row", -1)]
+    assert alone.run([], watermark=40) == [("b", "due", 40), ("c", "due", 40)]
+
+
+def test_at_the_end_of_a_batch_the_watermark_is_later_than_every_time() -> None:
+    placement = OnePlacement(Placement.of(1, [0]))
+    worker = ProcessWorker(
+        Task(Watermarks(), Columns(SCHEMA, (0,), time=1), FIELDS, RESULT, placement), Turn(0), MemoryStore()
+    )
+    list(worker.run(Version(0).code, [table([("a", 10, 5)])], None))
+    [(_key, _what, last)] = tuples(worker.run(None, [], END))
+    assert last > (datetime(9999, 12, 31, tzinfo=timezone.utc) - EPOCH) // timedelta(microseconds=1)
+
+
 def test_the_timer_of_a_key_whose_ttl_is_over_is_never_due(tmp_path: Path) -> None:
     alone = Alone(tmp_path, Timed(), ttl=10)
     alone.run([("b", 10, 50)], watermark=0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from skewless.operators.process.processor import Key, Processor, Row, Rows, Slot
 
 TIME = pa.timestamp("us", tz="UTC")
 GROUP = "group"
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 _MISFIT = (pa.ArrowException, ValueError, TypeError, OverflowError)
 
 
@@ -66,7 +67,7 @@ class Calls(ABC):
         """
 
     @abstractmethod
-    def expire(self, kept: Kept) -> tuple[pa.RecordBatch, Kept]:
+    def expire(self, kept: Kept, watermark: int) -> tuple[pa.RecordBatch, Kept]:
         """The result for keys whose timers are due, key columns first, and what is then kept of the keys."""
 
 
@@ -95,19 +96,19 @@ class EachKey(Calls):
             ends.append(len(given))
         return self._result(given, kept.keys, ends), self._kept(kept, states)
 
-    def expire(self, kept: Kept) -> tuple[pa.RecordBatch, Kept]:
+    def expire(self, kept: Kept, watermark: int) -> tuple[pa.RecordBatch, Kept]:
         """The result, and what is then kept."""
-        states, given, ends = self._states(kept), list[Row](), list[int]()
+        states, given, ends = self._states(kept, moment(watermark)), list[Row](), list[int]()
         for key, state in zip(_tuples(kept.keys), states, strict=True):
             state.timer = None
             given += self._processor.expire(key, state) or ()
             ends.append(len(given))
         return self._result(given, kept.keys, ends), self._kept(kept, states)
 
-    def _states(self, kept: Kept) -> list[State]:
+    def _states(self, kept: Kept, watermark: datetime | None = None) -> list[State]:
         names, timers = self.fields.names, kept.timers.cast(TIME).to_pylist()
         return [
-            State(dict(zip(names, values, strict=True)), timer)
+            State(dict(zip(names, values, strict=True)), timer, watermark)
             for values, timer in zip(_tuples(kept.fields), timers, strict=True)
         ]
 
@@ -232,6 +233,18 @@ def _fits(value: Any, kind: pa.DataType) -> bool:
     except _MISFIT:
         return False
     return True
+
+
+def moment(watermark: int) -> datetime:
+    """A watermark in microseconds as a time; the last one there is if it is later.
+
+    >>> moment(1_500_000).isoformat()
+    '1970-01-01T00:00:01.500000+00:00'
+    """
+    try:
+        return _EPOCH + timedelta(microseconds=watermark)
+    except OverflowError:
+        return datetime.max.replace(tzinfo=timezone.utc)
 
 
 def timers_of(times: Sequence[datetime | None]) -> pa.Array:

@@ -22,13 +22,18 @@ class State(dict[str, Any]):
     ----------
     timer
         When to call `Processor.expire` with the key: as soon as the watermark has reached this time. None for never.
+    watermark
+        In `Processor.expire`, how far the watermark is, which may be later than the timer; at the end of a batch
+        DataFrame it is later than every time. None in `Processor.process`.
     """
 
-    __slots__ = ("timer",)
+    __slots__ = ("timer", "watermark")
 
-    def __init__(self, fields: Mapping[str, Any], timer: datetime | None = None) -> None:
+    def __init__(
+        self, fields: Mapping[str, Any], timer: datetime | None = None, watermark: datetime | None = None
+    ) -> None:
         super().__init__(fields)
-        self.timer = timer
+        self.timer, self.watermark = timer, watermark
 
     @property
     def new(self) -> bool:

@@ -283,7 +283,7 @@ class ProcessWorker(Worker):
                 some = entries.filter(pa.array(due))
                 some = some.take(pa.array(np.argsort(np.asarray(some.column(TIMER)), kind="stable")))
                 result, kept = self._calls.expire(
-                    Kept(self._layout.keys_of(some), self._layout.fields_of(some), some.column(TIMER))
+                    Kept(self._layout.keys_of(some), self._layout.fields_of(some), some.column(TIMER)), watermark
                 )
                 there = np.ones(some.num_rows, dtype=bool)
                 kept = _unless_expired(kept, some.column(TOUCHED), before)
