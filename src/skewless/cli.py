@@ -99,6 +99,10 @@ def learn(
             trained = train(task, show)
         for table in trained.tables:
             console.print(table)
+    for each in trained.warnings:
+        typer.echo(f"warning: {each}")
+    if trained.warnings:
+        typer.echo("Do not use this policy for such a stream; train with another --seed, or longer, and compare again.")
     typer.echo(f"{trained.updates} updates; the policy is in {out}: sk.split.PartLy(weights={str(out)!r})")
 
 

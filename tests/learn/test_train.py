@@ -14,10 +14,12 @@ from skewless.cli import app
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.learn.batches import batches_of, invented, resampled
+from skewless.learn.command import Task, _command, shortcomings
 from skewless.learn.environment import Environment
 from skewless.learn.network import forward, init
 from skewless.learn.ppo import PPO, begin, play
 from skewless.learn.train import LAST, Point, Schedule, Training
+from skewless.simulate.balance import Balance
 from skewless.split.weights import Weights
 
 SMALL = Environment(blocks=5, keys=24)
@@ -87,9 +89,27 @@ def test_a_checkpoint_of_another_training_or_none_is_refused(tmp_path: Path) -> 
     Training(SMALL, schedule=SHORT, seed=1).save(tmp_path / "one.npz")
     with pytest.raises(SkewlessError, match="is of another training"):
         Training(SMALL, schedule=SHORT, seed=2).load(tmp_path / "one.npz")
+    with pytest.raises(SkewlessError, match="updates is 4 there and 9 here; continue it with its own options"):
+        Training(SMALL, schedule=replace(SHORT, updates=9), seed=1).load(tmp_path / "one.npz")
     (tmp_path / "no.npz").write_text("no")
-    with pytest.raises(SkewlessError, match="is no checkpoint of a training"):
-        Training(SMALL, schedule=SHORT).load(tmp_path / "no.npz")
+    (tmp_path / "empty.npz").write_bytes(b"")
+    whole = (tmp_path / "one.npz").read_bytes()
+    (tmp_path / "half.npz").write_bytes(whole[: len(whole) // 2])
+    arrays = dict(np.load(tmp_path / "one.npz"))
+    np.savez(tmp_path / "untold.npz", **arrays | {"told": np.array("{}")})
+    np.savez(tmp_path / "short.npz", **arrays | {"leaf3": arrays["leaf3"].ravel()[:1]})
+    for name in ("no", "empty", "half", "untold", "short"):
+        with pytest.raises(SkewlessError, match=f"{name}.npz is no checkpoint of a training"):
+            Training(SMALL, schedule=SHORT, seed=1).load(tmp_path / f"{name}.npz")
+
+
+def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
+    one, same, other = (resampled([Counts.of(np.arange(500) % keys)], 4) for keys in (20, 20, 30))
+    Training(SMALL, schedule=SHORT, source=one).save(tmp_path / "one.npz")
+    Training(SMALL, schedule=SHORT, source=same).load(tmp_path / "one.npz")
+    for source in (other, invented):
+        with pytest.raises(SkewlessError, match="is of another training: data is 1 micro-batches"):
+            Training(SMALL, schedule=SHORT, source=source).load(tmp_path / "one.npz")
 
 
 def test_without_partial_rewards_only_the_end_earns() -> None:
@@ -159,7 +179,30 @@ def test_the_command_trains_on_a_file_and_compares_on_its_last_rows(tmp_path: Pa
     for technique in ("partly", "prompt", "bounded", "cam", "five-choices", "hash", "shuffle"):
         assert technique in done.output
     assert "the last 2 of 10 micro-batches" in " ".join(done.output.split())
-    assert split.PartLy(4, weights=tmp_path / "mine.npz").weights.made["seed"] == 1
+    made = split.PartLy(4, weights=tmp_path / "mine.npz").weights.made
+    assert made["seed"] == 1
+    assert made["command"] == f"skewless learn --data {data} --key page --workers 4 --updates 1 --seed 1"
+    # One update leaves the policy as it began, and who would use it is warned.
+    assert "warning:" in done.output
+    assert "Do not use this policy" in done.output
+
+
+def test_shortcomings_are_said_where_the_policy_is_worse_than_prompt_or_hash() -> None:
+    def like(bsi: float, bci: float) -> Balance:
+        return Balance(*(np.array([value]) for value in (bsi, bci, 1.0, 0.0)))
+
+    rivals = {"prompt": like(0.01, 3.0), "hash": like(2.0, 10.0)}
+    assert shortcomings("clicks", rivals | {"partly": like(0.03, 10.0)}) == []
+    assert shortcomings("clicks", rivals | {"partly": like(0.05, 30.0)}) == [
+        "clicks: its largest block is 3.9% of a block beyond 1.1 times Prompt's",
+        "clicks: its keys are 3.0 times as uneven as those of hash (BCI)",
+    ]
+
+
+def test_the_command_that_made_a_policy_has_all_of_its_options() -> None:
+    task = Task("my clicks.csv", ("a", "b"), 4, 500, 3, 1.5, 2, Path("mine.npz"), None)
+    said = "skewless learn --data 'my clicks.csv' --batch 500 --minutes 1.5 --key a --key b --workers 4 --updates 3"
+    assert _command(task) == f"{said} --seed 2"
 
 
 @pytest.mark.parametrize(
@@ -169,6 +212,12 @@ def test_the_command_trains_on_a_file_and_compares_on_its_last_rows(tmp_path: Pa
         (["--workers", "0"], "--workers is 0"),
         (["--key", "page"], "--key and --batch are for --data"),
         (["--out", "nowhere/mine.npz"], "there is no folder"),
+        (["--out", "."], "--out is ., which is a folder"),
+        (["--checkpoint", "."], "--checkpoint is ., which is a folder"),
+        (["--checkpoint", "nowhere/one.npz"], "which cannot be written"),
+        (["--seed", "-1"], "--seed is -1; give 0 to"),
+        (["--data", "clicks.csv", "--batch", "0"], "--batch is 0; give at least 1 row"),
+        (["--data", "clicks.csv", "--batch", "-5"], "--batch is -5; give at least 1 row"),
     ],
 )
 def test_options_that_cannot_be_are_refused(options: list[str], said: str) -> None:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import pickle
+import zipfile
 from pathlib import Path
 
 import numpy as np
@@ -226,9 +227,30 @@ def test_a_damaged_file_is_refused_in_words(tmp_path: Path, part: float) -> None
         split.PartLy(8, weights=tmp_path / "mine.npz")
 
 
+def test_wherever_a_byte_is_wrong_a_file_is_read_as_it_was_or_refused_in_words(tmp_path: Path) -> None:
+    SHIPPED.save(tmp_path / "mine.npz")
+    whole, said = (tmp_path / "mine.npz").read_bytes(), set()
+    with zipfile.ZipFile(tmp_path / "mine.npz") as archive:
+        starts = [member.header_offset for member in archive.infolist()]
+    for at in {*range(0, len(whole), 61), *(start + more for start in starts for more in range(0, 130, 7))}:
+        damaged = bytearray(whole)
+        damaged[at] ^= 0xFF
+        (tmp_path / "mine.npz").write_bytes(damaged)
+        try:
+            found = Weights.load(tmp_path / "mine.npz")
+        except SkewlessError as error:
+            said.add(str(error).split("(")[1][:20])
+        else:
+            assert all((found[name] == SHIPPED[name]).all() for name in SHIPPED.layers)
+    assert len(said) > 1
+
+
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(SkewlessError, match="hot is 0 keys; give at least 1"):
-        split.PartLy(8, hot=0)
+    for hot in (0, "a", 2.5):
+        with pytest.raises(SkewlessError, match=f"hot is {hot!r} keys; give a whole number of at least 1"):
+            split.PartLy(8, hot=hot)  # type: ignore[arg-type]
+    with pytest.raises(SkewlessError, match="weights is 3; give the path of a file"):
+        split.PartLy(8, weights=3)  # type: ignore[arg-type]
     with pytest.raises(SkewlessError, match=r"there is no file .*none\.npz; train one with skewless learn --out"):
         split.PartLy(8, weights=tmp_path / "none.npz")
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from hashlib import sha256
 from typing import Any, NamedTuple
 
 import jax.numpy as jnp
@@ -44,19 +45,36 @@ def invented(env: Environment, rng: np.random.Generator, number: int) -> Batch:
     return _stack([_invent(env, rng) for _ in range(number)])
 
 
-def resampled(seen: Sequence[Counts], blocks: int) -> Callable[[Environment, np.random.Generator, int], Batch]:
-    """A source of micro-batches like those seen: one of them at random, and its tuples drawn anew."""
-    whole = [each.whole for each in seen]
+class Resampled:
+    """Draws micro-batches like those seen: one of them at random, and its tuples anew.
 
-    def draw(env: Environment, rng: np.random.Generator, number: int) -> Batch:
+    Attributes
+    ----------
+    identity
+        Tells the micro-batches seen from others, so that a checkpoint of a training on these is known again.
+    """
+
+    def __init__(self, seen: Sequence[Counts], blocks: int) -> None:
+        self._seen, self._blocks = list(seen), blocks
+        self._whole = [each.whole for each in seen]
+        parts = [part for seen, whole in zip(self._seen, self._whole, strict=True) for part in (seen.keys, whole)]
+        told = b"".join(np.ascontiguousarray(part, np.int64).tobytes() for part in parts)
+        self.identity = f"{len(self._seen)} micro-batches {sha256(told).hexdigest()[:12]}"
+
+    def __call__(self, env: Environment, rng: np.random.Generator, number: int) -> Batch:
+        """So many micro-batches."""
         drawn = []
-        for each in rng.integers(0, len(seen), number):
-            counts = rng.multinomial(whole[each].sum(), whole[each] / whole[each].sum())
+        for each in rng.integers(0, len(self._seen), number):
+            whole = self._whole[each]
+            counts = rng.multinomial(whole.sum(), whole / whole.sum())
             kept = np.flatnonzero(counts)
-            drawn.append(Counts(seen[each].keys[kept], counts[kept], int(counts.sum())))
-        return batches_of(env, drawn, blocks)
+            drawn.append(Counts(self._seen[each].keys[kept], counts[kept], int(counts.sum())))
+        return batches_of(env, drawn, self._blocks)
 
-    return draw
+
+def resampled(seen: Sequence[Counts], blocks: int) -> Resampled:
+    """A source of micro-batches like those seen: one of them at random, and its tuples drawn anew."""
+    return Resampled(seen, blocks)
 
 
 def _invent(env: Environment, rng: np.random.Generator) -> tuple[Any, ...]:

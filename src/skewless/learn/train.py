@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from skewless.learn.batches import invented
 from skewless.learn.environment import Batch, Environment
 from skewless.learn.ppo import PPO, Learner, begin, update
 from skewless.split.ways import STAGES
-from skewless.split.weights import Weights
+from skewless.split.weights import UNREADABLE, Weights, read_arrays
 
 Source: TypeAlias = Callable[[Environment, np.random.Generator, int], Batch]
 """Makes so many micro-batches to learn from."""
@@ -85,7 +84,8 @@ class Training:
     env, ppo, schedule
         The rules, the optimization, and how long.
     source
-        Makes the micro-batches; `batches.invented` if not given.
+        Makes the micro-batches; `batches.invented` if not given. Its `identity`, or else its name, is part of a
+        checkpoint, so that a training on other data is refused.
     seed
         Everything that is drawn at random follows from it.
 
@@ -148,26 +148,39 @@ class Training:
             np.savez(file, format=np.array(CHECKPOINT), told=np.array(json.dumps(told)), **leaves)
 
     def load(self, path: str | Path) -> None:
-        """Continue from a checkpoint of a training with the same rules and seed."""
+        """Continue from a checkpoint of a training with the same rules, data and seed."""
+        leaves, shape = jax.tree.flatten(self.learner)
         try:
-            with np.load(path, allow_pickle=False) as found:
-                arrays = {name: found[name] for name in found.files}
-            if str(arrays["format"]) != CHECKPOINT:
-                raise ValueError(f"its format is {str(arrays['format'])[:40]}")
+            with Path(path).open("rb") as file:
+                arrays = read_arrays(file)
+            found = str(arrays["format"]) if "format" in arrays else "not said"
+            if found != CHECKPOINT:
+                raise ValueError(f"its format is {found[:40]}, not {CHECKPOINT}")
             told = json.loads(str(arrays["told"]))
-            leaves, shape = jax.tree.flatten(self.learner)
-            stored = [arrays[f"leaf{i}"] for i in range(len(leaves))]
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, zipfile.BadZipFile) as error:
-            raise SkewlessError(f"{path} is no checkpoint of a training ({error}); start without it") from None
-        if told["identity"] != self._identity:
-            raise SkewlessError(f"{path} is of another training: {told['identity']}; this one is {self._identity}")
+            identity, curve = dict(told["identity"]), [Point(**point) for point in told["curve"]]
+            stage, since, seconds = int(told["stage"]), int(told["since"]), float(told["seconds"])
+            stored = [arrays[f"leaf{i}"] for i in range(len(leaves))] if identity == self._identity else []
+        except UNREADABLE as error:
+            raise _no_checkpoint(path, str(error) or type(error).__name__) from None
+        if identity != self._identity:
+            raise SkewlessError(
+                f"{path} is of another training: {_differences(identity, self._identity)}; continue it with its own "
+                "options, or name another file for this one"
+            )
+        wrong = [i for i, (mine, other) in enumerate(zip(leaves, stored, strict=True)) if mine.shape != other.shape]
+        if wrong:
+            raise _no_checkpoint(path, f"leaf{wrong[0]} has shape {stored[wrong[0]].shape}")
         self.learner = jax.tree.unflatten(shape, [jnp.asarray(each) for each in stored])
-        self.curve = [Point(**point) for point in told["curve"]]
-        self.stage, self._since, self._seconds = told["stage"], told["since"], told["seconds"]
+        self.curve, self.stage, self._since, self._seconds = curve, stage, since, seconds
 
     @property
-    def _identity(self) -> str:
-        return json.dumps([asdict(self.env), asdict(self.ppo), asdict(self.schedule), self.seed])
+    def _identity(self) -> dict[str, Any]:
+        data = getattr(self.source, "identity", None) or getattr(self.source, "__name__", type(self.source).__name__)
+        told: dict[str, Any] = {"seed": self.seed, "data": data}
+        for each in (self.env, self.ppo, self.schedule):
+            told |= asdict(each)
+        identity: dict[str, Any] = json.loads(json.dumps(told))
+        return identity
 
     def _update(self) -> None:
         start, number = perf_counter(), len(self.curve)
@@ -190,3 +203,12 @@ class Training:
             return False
         before, now = np.mean(costs[-2 * patience : -patience]), np.mean(costs[-patience:])
         return bool(before - now < self.schedule.gain * before)
+
+
+def _no_checkpoint(path: str | Path, why: str) -> SkewlessError:
+    return SkewlessError(f"{path} is no checkpoint of a training ({why}); start without it")
+
+
+def _differences(there: dict[str, Any], here: dict[str, Any]) -> str:
+    differing = [name for name in {**here, **there} if there.get(name) != here.get(name)]
+    return ", ".join(f"{name} is {there.get(name)} there and {here.get(name)} here" for name in differing)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from importlib.util import find_spec
+from os import PathLike
 from pathlib import Path
 from typing import ClassVar
 
@@ -73,15 +74,17 @@ class PartLy(BlockSplitter):
         learning: bool = False,
     ) -> None:
         super().__init__(workers, slide=slide)
-        if hot < 1:
-            raise SkewlessError(f"hot is {hot} keys; give at least 1")
+        if not isinstance(hot, (int, np.integer)) or hot < 1:
+            raise SkewlessError(f"hot is {hot!r} keys; give a whole number of at least 1")
+        if weights is not None and not isinstance(weights, (str, PathLike)):
+            raise SkewlessError(f"weights is {weights!r}; give the path of a file that skewless learn --out wrote")
         missing = [each for each in ("jax", "optax") if learning and find_spec(each) is None]
         if missing:
             raise SkewlessError(
                 f"learning=True needs {' and '.join(missing)}; install the extra: pip install 'skewless[learn]', or "
                 "leave it out to go by the weights as they are"
             )
-        self.hot, self.learning = hot, learning
+        self.hot, self.learning = int(hot), learning
         self.weights = Weights.load(weights)
 
     def _divide(

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import struct
+import tokenize
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from importlib.resources import files
@@ -21,6 +24,11 @@ BLOCK_FEATURES, KEY_FEATURES = len(SHARES) + 4, 10
 LAYERS = ("block", "key", "mid", "out")
 _SHIPPED = files("skewless.split") / "partly.npz"
 _MOST_HIDDEN = 1024
+UNREADABLE = (
+    *(OSError, EOFError, ValueError, KeyError, TypeError, SyntaxError, MemoryError, OverflowError),
+    *(RuntimeError, struct.error, zipfile.BadZipFile, zlib.error, tokenize.TokenError),
+)
+"""What reading a damaged archive of arrays raises; which of them depends on the byte that is wrong."""
 
 Float32Array = NDArray[np.float32]
 
@@ -70,18 +78,19 @@ class Weights:
         name = "the shipped file" if path is None else str(path)
         try:
             with (_SHIPPED if path is None else Path(path)).open("rb") as file:
-                found = _read(file)
+                found = read_arrays(file)
         except FileNotFoundError:
             raise SkewlessError(f"there is no file {name}; train one with skewless learn --out {name}") from None
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise _refused(name, str(error)) from None
+        except UNREADABLE as error:
+            raise _refused(name, str(error) or type(error).__name__) from None
         wrong = _wrong(found)
         if wrong:
             raise _refused(name, wrong)
         return cls({each: np.ascontiguousarray(found[each]) for each in _shapes(1)}, json.loads(str(found["made"])))
 
 
-def _read(file: IO[bytes]) -> dict[str, NDArray[Any]]:
+def read_arrays(file: IO[bytes]) -> dict[str, NDArray[Any]]:
+    """The arrays of a file by name; a damaged file raises one of `UNREADABLE`."""
     # Without pickles: a file from elsewhere can hold numbers and text, and no code.
     try:
         arrays = np.load(file, allow_pickle=False)
