@@ -19,8 +19,17 @@ BLOCKS, KEYS = 16, 24
 TOGETHER = 300  # rounds of a scheduler and a partitioner
 INSTANCES, APART, EVERY = 4, 120, 5  # partitioners of one operator, rounds at most, and rounds between two tests
 AFTER = 20  # rounds that go on when the policy is deployed
-STAGES, SOUND, SICK = 2, 80, 60  # stages of a topology, rounds until they are trained, and rounds with a slow task
+STAGES, SOUND, SICK = 2, 250, 60  # stages of a topology, rounds until they are trained, and rounds with a slow task
+FILL = 64  # rounds that fill the buffer anew, with the rewards that follow, before learning goes on
+AFTER_RATE = 5e-4  # the learning rate from then on, a quarter of that before
+ROUNDS = {"sound": SOUND, "fill": FILL, "after": SICK, "rate": AFTER_RATE}
+"""How long stages are trained; what the record has of other numbers is trained anew."""
 SLOW = 4.0  # times that a task of the sick stage takes longer
+SCHEMES = {"all at once": INSTANCES, "one at a time": 1, "all at once, updates of one": 1}
+"""How instances of one operator learn, and for how many of them there are updates.
+
+The last one tells what more steps are worth from what more updates are.
+"""
 TESTED = 32  # episodes of a test
 _TEST = 99  # the seed of what is tested, which is the same for all
 
@@ -28,12 +37,24 @@ _TEST = 99  # the seed of what is tested, which is the same for all
 def record() -> dict[str, Any]:
     """Train whatever is not in the record yet; it is written after each training."""
     found: dict[str, Any] = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    for seed in SEEDS:
-        for name, train in (("together", together), ("stages", stages), ("schemes", schemes)):
-            if str(seed) not in found.setdefault(name, {}):
-                found[name][str(seed)] = train(seed)
-                RECORD.write_text(json.dumps(found, indent=1) + "\n")
-                print(name, seed, "done", flush=True)
+
+    def keep(*done: object) -> None:
+        RECORD.write_text(json.dumps(found, indent=1) + "\n")
+        print(*done, "done", flush=True)
+
+    for seed in map(str, SEEDS):
+        for name, train in (("together", together), ("stages", stages)):
+            there = found.setdefault(name, {}).get(seed)
+            if not there or (name == "stages" and there["rounds"] != ROUNDS):
+                found[name][seed] = train(int(seed))
+                keep(name, seed)
+        told = found.setdefault("schemes", {}).setdefault(seed, {})
+        if "heuristic" not in told:
+            told["heuristic"] = usual_cost()
+        for scheme in SCHEMES:
+            if scheme not in told:
+                told[scheme] = learned_by(scheme, int(seed), told["heuristic"])
+                keep(scheme, seed)
     return found
 
 
@@ -78,51 +99,62 @@ def together(seed: int) -> list[dict[str, float]]:
     return points
 
 
-def schemes(seed: int) -> dict[str, Any]:
+def usual_cost() -> float:
+    """What a micro-batch of an instance costs by the heuristic."""
+    import jax
+
+    from skewless.learn import agents
+
+    return _rounded(agents.heuristic_cost(_instances(), jax.random.PRNGKey(_TEST), 4 * TESTED))
+
+
+def learned_by(scheme: str, seed: int, heuristic: float) -> dict[str, Any]:
     """Instances of one operator learn one policy: all of them at once, or one while the others go by the heuristic."""
     import jax
     import jax.numpy as jnp
 
     from skewless.learn import agents
+
+    topology, at_once = _instances(), scheme != "one at a time"
+    test = jax.random.PRNGKey(_TEST)
+    settings = agents.Settings(shared=True, updates=2 * SCHEMES[scheme], settle=APART // 2)
+    ours, learned = agents.begin(topology, settings, seed), jnp.ones(INSTANCES, bool)
+    learned = learned if at_once else learned.at[1:].set(False)
+    points: list[dict[str, float]] = []
+    deployed = 0.0
+    for number in range(1, APART * INSTANCES // SCHEMES[scheme] + 1):
+        key = jax.random.fold_in(jax.random.PRNGKey(seed), number)
+        ours, ended = agents.play_round(topology, settings, ours, key, learned)
+        ours = agents.learn(topology, settings, ours, jax.random.fold_in(key, 1))
+        if number % EVERY == 0:
+            greedy = agents.tested(topology, settings, ours, test, TESTED)
+            points.append(
+                {
+                    "batches": number * settings.episodes,
+                    "cost": _rounded(np.asarray(greedy.cost).mean()),
+                    "while": _rounded(np.asarray(ended.cost).mean()),
+                }
+            )
+            if deployed and points[-1]["batches"] >= deployed + AFTER * settings.episodes:
+                break
+            if not deployed and _beats(points, heuristic):
+                deployed = points[-1]["batches"]
+                learned = jnp.ones(INSTANCES, bool)
+    return {"converged": deployed, "points": points}
+
+
+def _instances() -> Any:
     from skewless.learn.topology import Topology
 
-    topology = Topology(partitioners=INSTANCES, batches=1, advised=False)
-    test = jax.random.PRNGKey(_TEST)
-    heuristic = float(agents.heuristic_cost(topology, test, 4 * TESTED))
-    told: dict[str, Any] = {"heuristic": _rounded(heuristic)}
-    for scheme in ("all at once", "one at a time"):
-        at_once = scheme == "all at once"
-        # Each instance that learns brings as many updates as it brings steps.
-        updates = 2 * (INSTANCES if at_once else 1)
-        settings = agents.Settings(shared=True, updates=updates, settle=APART // 2)
-        ours, learned = agents.begin(topology, settings, seed), jnp.ones(INSTANCES, bool)
-        learned = learned if at_once else learned.at[1:].set(False)
-        points: list[dict[str, float]] = []
-        deployed = 0.0
-        for number in range(1, APART * (1 if at_once else INSTANCES) + 1):
-            key = jax.random.fold_in(jax.random.PRNGKey(seed), number)
-            ours, ended = agents.play_round(topology, settings, ours, key, learned)
-            ours = agents.learn(topology, settings, ours, jax.random.fold_in(key, 1))
-            if number % EVERY == 0:
-                greedy = agents.tested(topology, settings, ours, test, TESTED)
-                points.append(
-                    {
-                        "batches": number * settings.episodes,
-                        "cost": _rounded(np.asarray(greedy.cost).mean()),
-                        "while": _rounded(np.asarray(ended.cost).mean()),
-                    }
-                )
-                if deployed and points[-1]["batches"] >= deployed + AFTER * settings.episodes:
-                    break
-                if not deployed and _beats(points, heuristic):
-                    deployed = points[-1]["batches"]
-                    learned = jnp.ones(INSTANCES, bool)
-        told[scheme] = {"converged": deployed, "points": points}
-    return told
+    return Topology(partitioners=INSTANCES, batches=1, advised=False)
 
 
 def stages(seed: int) -> dict[str, Any]:
-    """Two stages are trained with local rewards; then the second gets a slow task, or not, and learning goes on."""
+    """Two stages are trained with local rewards; then the second gets a slow task, or not, and learning goes on.
+
+    What was learned stays, and what was seen is forgotten, as its rewards were others. So the buffer is filled again
+    before learning goes on: updates from a few micro-batches alone would change a policy whatever the reward.
+    """
     import jax
 
     from skewless.learn import agents
@@ -130,26 +162,30 @@ def stages(seed: int) -> dict[str, Any]:
 
     sound = Topology(partitioners=STAGES, batches=1, advised=False)
     settings = agents.Settings(settle=SOUND // 2)
+    slower = replace(settings, rate=AFTER_RATE)
     test, everybody = jax.random.PRNGKey(_TEST), np.ones(STAGES, bool)
 
-    def train(topology: Topology, ours: Any, first: int, rounds: int) -> Any:
+    def play(topology: Topology, ours: Any, number: int) -> Any:
+        key = jax.random.fold_in(jax.random.PRNGKey(seed), number)
+        return agents.play_round(topology, settings, ours, key, everybody)[0], jax.random.fold_in(key, 1)
+
+    def train(topology: Topology, settings: Any, ours: Any, first: int, rounds: int) -> Any:
         for number in range(first, first + rounds):
-            key = jax.random.fold_in(jax.random.PRNGKey(seed), number)
-            ours, _ = agents.play_round(topology, settings, ours, key, everybody)
-            ours = agents.learn(topology, settings, ours, jax.random.fold_in(key, 1))
+            ours, key = play(topology, ours, number)
+            ours = agents.learn(topology, settings, ours, key)
         return ours
 
-    before = train(sound, agents.begin(sound, settings, seed), 0, SOUND)
+    before = train(sound, settings, agents.begin(sound, settings, seed), 0, SOUND)
     was = np.asarray(agents.choices(sound, settings, before, test))
     bsi = np.asarray(agents.tested(sound, settings, before, test, TESTED).bsi).mean(axis=(0, 1))
-    told: dict[str, Any] = {"trained": {"bsi": [_rounded(each) for each in bsi]}}
+    told: dict[str, Any] = {"rounds": ROUNDS, "trained": {"bsi": [_rounded(each) for each in bsi]}}
     for reward in ("local", "global"):
         for state, slow in (("sound", 1.0), ("sick", SLOW)):
             topology = replace(sound, local=reward == "local", slow=(1.0, slow))
-            # What was learned stays, what was seen is forgotten: its rewards were others.
-            empty = agents.begin(topology, settings, seed)
-            start = before._replace(buffer=empty.buffer)
-            after = train(topology, start, SOUND, SICK)
+            after = before._replace(buffer=agents.begin(topology, settings, seed).buffer)
+            for number in range(SOUND, SOUND + FILL):
+                after, _ = play(topology, after, number)
+            after = train(topology, slower, after, SOUND + FILL, SICK)
             now = np.asarray(agents.choices(sound, settings, after, test))
             bsi = np.asarray(agents.tested(sound, settings, after, test, TESTED).bsi).mean(axis=(0, 1))
             told[f"{reward}, {state}"] = {

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figure import Check, Figure, Measured, Outcome, Scale, Scaled, Table, Tell
-from experiments.partly.agents import RECORD, SICK, SLOW, SOUND
+from experiments.partly.agents import RECORD, SLOW
 from experiments.picture import legend
 
 ARMS = ("local, sound", "local, sick", "global, sound", "global, sick")
@@ -23,7 +23,24 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     found: Found = {arm: [each[arm] for each in record.values()] for arm in ("trained", *ARMS)}
     changed = {arm: _column(found[arm], "changed", 0) for arm in ARMS}
     bsi = {arm: _column(found[arm], "bsi", 0) for arm in found}
+    still = "; ".join(
+        f"seed {seed}: {sound:.2f}, with a BSI of {before:.0%} of a block before"
+        for seed, sound, before in zip(record, changed["local, sound"], bsi["trained"], strict=True)
+    )
+    rounds = {json.dumps(each["rounds"]): each["rounds"] for each in record.values()}
+    trained = [
+        f"{each['sound']} rounds of 8 micro-batches with local rewards, {each['fill']} that only fill the buffer, "
+        f"and {each['after']} with each reward at a learning rate of {each['rate']:g}"
+        for each in rounds.values()
+    ]
     checks = (
+        Check(
+            "local rewards, stage 2 sick: change of stage 1's policy (0 to 1), the most of the seeds",
+            float(changed["local, sick"].max()),
+            high=0.3,
+            why=f"It changes with nothing wrong too ({still}), so that learning that goes on changes a policy whatever "
+            "the second stage does.",
+        ),
         Check(
             "local rewards: change of stage 1's policy with stage 2 sick, over that with stage 2 sound",
             float(changed["local, sick"].mean() / changed["local, sound"].mean()),
@@ -40,8 +57,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             low=float(seeds),
         ),
         Check(
-            "local rewards, stage 2 sick: BSI of stage 1 in percent of a block, over what it was",
-            float(100 * (bsi["local, sick"] - bsi["trained"]).mean()),
+            "local rewards, stage 2 sick: BSI of stage 1 beyond what it was, the most, % of a block",
+            float(100 * (bsi["local, sick"] - bsi["trained"]).max()),
             high=1.0,
         ),
         Check(
@@ -71,14 +88,15 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled(
                 "training",
                 "not said",
-                f"Algorithm 5, {SOUND} rounds of 8 micro-batches with local rewards, and {SICK} more with each reward",
+                "Algorithm 5; " + "; ".join(trained),
             ),
             Scaled("seeds", "not said", f"{seeds}"),
         ),
-        f"While the second stage is sick, the first stage's policy changes by {changed['local, sick'].mean():.2f} "
-        f"under local rewards ({changed['local, sound'].mean():.2f} if nothing is sick) and by "
-        f"{changed['global, sick'].mean():.2f} under a global one; its BSI, which was {bsi['trained'].mean():.1%} of a "
-        f"block, is {bsi['local, sick'].mean():.1%} and {bsi['global, sick'].mean():.1%}.",
+        f"While the second stage is sick, the first stage's policy changes by {_each(changed['local, sick'])} under "
+        f"local rewards, seed by seed, where it changes by {_each(changed['local, sound'])} if nothing is sick, and by "
+        f"{_each(changed['global, sick'])} under a global one; its mean BSI, "
+        f"which was {bsi['trained'].mean():.1%} of a block, is {bsi['local, sick'].mean():.1%} and "
+        f"{bsi['global, sick'].mean():.1%}.",
         checks,
         (
             Table(
@@ -96,6 +114,10 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         ),
         lambda figure: _draw(figure, found),
     )
+
+
+def _each(values: Any) -> str:
+    return ", ".join(f"{value:.2f}" for value in values)
 
 
 def _column(found: Sequence[Mapping[str, Sequence[float]]], name: str, stage: int) -> Any:

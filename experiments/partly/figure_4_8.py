@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.figure import Check, Figure, Measured, Outcome, Scale, Scaled, Table, Tell
 from experiments.partly.curves import BLOCKS as TRAINED_BLOCKS
-from experiments.partly.curves import EPISODES, FILE, KEYS, PATIENCE, SCHEMES, SEEDS, UPDATES
+from experiments.partly.curves import EPISODES, FILE, IMPATIENT, KEYS, PATIENCE, SCHEMES, SEEDS, UPDATES
 from experiments.partly.setting import BLOCKS, SEED
 from experiments.picture import legend
 from skewless import split
@@ -26,17 +26,19 @@ NUMBERS: dict[Scale, tuple[int, ...]] = {
 ROUNDS = 7
 TUPLES_A_KEY = 50
 WHOLE = UPDATES * EPISODES  # episodes of a training
-GROWING, FINAL, AT_ONCE = list(SCHEMES)[:3]
+GROWING, FINAL, AT_ONCE, _, SOONER = SCHEMES
 Curves = Mapping[str, Mapping[str, Sequence[Mapping[str, float]]]]
 
 
 def run(scale: Scale, tell: Tell) -> Outcome:
     """Read the curves that were recorded, and measure plans."""
     curves: Curves = json.loads(FILE.read_text())
-    goal = good_enough(curves)
-    needed = {scheme: [episodes_to(curves[scheme][str(seed)], goal) for seed in SEEDS] for scheme in SCHEMES}
+    goal = good_enough({scheme: seeds for scheme, seeds in curves.items() if scheme != SOONER})
+    # What was added to explain the others is shown as soon as it is recorded, and never moves the goal.
+    schemes = [scheme for scheme in SCHEMES if len(curves.get(scheme, {})) == len(SEEDS)]
+    needed = {scheme: [episodes_to(curves[scheme][str(seed)], goal) for seed in SEEDS] for scheme in schemes}
     saved = 1 - np.mean(needed[GROWING]) / np.mean(needed[FINAL])
-    last = {scheme: [curves[scheme][str(seed)][-1]["cost"] for seed in SEEDS] for scheme in SCHEMES}
+    last = {scheme: [curves[scheme][str(seed)][-1]["cost"] for seed in SEEDS] for scheme in schemes}
     times = {keys: planning(keys, tell) for keys in NUMBERS[scale]}
     growing = [curves[GROWING][str(seed)] for seed in SEEDS]
     first = [next(point["episodes"] for point in points if point["stage"] > 0) for points in growing]
@@ -58,7 +60,18 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             f"are open are too many: in them no seed came below a cost of {halves:.2f}, and then the goal took "
             f"{np.mean(needed[GROWING]) - np.mean(first):,.0f} more, where all actions at once took "
             f"{np.mean(needed[AT_ONCE]):,.0f}. A stage is left when {PATIENCE} updates gained less than 3 % over the "
-            f"{PATIENCE} before; none was run with less patience.",
+            f"{PATIENCE} before{_sooner(needed)}.",
+        ),
+        *(
+            Check(
+                f"4.8a: episodes needed with growing actions, stages left after {IMPATIENT} updates in place of "
+                f"{PATIENCE}, over all actions at once",
+                float(np.mean(needed[SOONER]) / np.mean(needed[AT_ONCE])),
+                high=1.0,
+                essential=False,
+                why="Patience alone is not why growing takes longer.",
+            )
+            for _ in range(SOONER in needed)
         ),
         Check(
             "4.8a: cost at the end with growing actions over all actions at once",
@@ -105,7 +118,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 ("training", *(f"seed {seed}" for seed in SEEDS), "mean", "cost at the end"),
                 tuple(
                     (scheme, *map(int, needed[scheme]), Measured.of(needed[scheme]), Measured.of(last[scheme]))
-                    for scheme in SCHEMES
+                    for scheme in schemes
                 ),
             ),
             Table(
@@ -116,6 +129,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         ),
         lambda figure: _draw(figure, curves, times, goal),
     )
+
+
+def _sooner(needed: Mapping[str, Sequence[float]]) -> str:
+    if SOONER not in needed:
+        return "; none was run with less patience"
+    return f"; with {IMPATIENT} in place of {PATIENCE} the goal takes {np.mean(needed[SOONER]):,.0f} episodes"
 
 
 def good_enough(curves: Curves) -> float:
