@@ -133,6 +133,55 @@ def test_targets_follow_slowly_and_those_who_go_by_the_heuristic_learn_nothing(
     np.testing.assert_allclose(follows, was + SETTINGS.follow * (now - was), atol=1e-7)
 
 
+def test_a_critic_sees_what_the_others_see_and_do(played: tuple[agents.Agents, agents.Agents]) -> None:
+    turn = jax.tree.map(lambda x: x[0, 0], played[1].buffer.turns)
+    scheduler = jnp.arange(4.0)
+    was = np.asarray(agents._context(TOPOLOGY, turn, jnp.array([0, 1]), scheduler))
+    assert was.shape == (2, TOPOLOGY.context)
+    # What the second one does differently is seen by the critic of the first, and not by its own.
+    does = np.asarray(agents._context(TOPOLOGY, turn, jnp.array([0, 1 + WAYS]), scheduler))
+    assert (was[0] != does[0]).any()
+    assert (was[1] == does[1]).all()
+    other = turn._replace(seen={name: value.at[1].add(1.0) for name, value in turn.seen.items()})
+    sees = np.asarray(agents._context(TOPOLOGY, other, jnp.array([0, 1]), scheduler))
+    assert (was[0] != sees[0]).sum() >= len(np.asarray(turn.seen["key"])[0])
+    assert (was[1] == sees[1]).all()
+    assert (was[:, -4:] == np.arange(4.0)).all()
+
+
+def test_what_is_expected_of_the_next_step_comes_from_the_targets(
+    played: tuple[agents.Agents, agents.Agents],
+) -> None:
+    _, after = played
+    networks, buffer = after.networks, after.buffer
+    other = networks._replace(partitioner_critic=jax.tree.map(lambda x: x + 0.1, networks.partitioner_critic))
+
+    def loss(targets: agents.Networks, step: int, discount: float = 0.95) -> float:
+        settings = replace(SETTINGS, discount=discount)
+        args = TOPOLOGY, settings, targets, networks, buffer, jnp.int32(0), jnp.int32(step), KEY
+        return float(agents._partitioner_losses(*args))
+
+    assert loss(networks, 0) != loss(other, 0)
+    assert loss(networks, 0, discount=0.0) == loss(other, 0, discount=0.0)
+    end = ENV.keys - 1
+    assert loss(networks, end) == loss(other, end)  # nothing follows the last step
+
+
+@pytest.mark.parametrize("discount", [0.0, 0.7])
+def test_advice_earns_what_follows_it_at_a_discount(
+    played: tuple[agents.Agents, agents.Agents], discount: float
+) -> None:
+    _, after = played
+    blank = {name: jnp.zeros_like(value) for name, value in after.networks.scheduler_critic.items()}
+    networks = after.networks._replace(scheduler_critic=blank)
+    expecting = after.networks._replace(scheduler_critic=blank | {"advice_bias": jnp.full(len(ADVICE), 0.5)})
+    turn = jax.tree.map(lambda x: x[0], after.buffer.advised)._replace(reward=jnp.float32(-0.25), last=jnp.bool_(False))
+    settings = replace(SETTINGS, advice_discount=discount, entropy=0.0)
+    loss = float(agents._scheduler_losses(settings, expecting, networks, turn))
+    assert loss == pytest.approx((-0.25 + discount * 0.5) ** 2 / 2, abs=1e-7)
+    assert float(agents._scheduler_losses(settings, expecting, networks, turn._replace(last=jnp.bool_(True)))) == 0
+
+
 def test_at_run_time_agents_go_by_what_is_local(played: tuple[agents.Agents, agents.Agents]) -> None:
     """With another critic, or another second partitioner, the first one does the same."""
     _, after = played

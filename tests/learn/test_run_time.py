@@ -5,7 +5,8 @@ import pytest
 
 from skewless.core.counts import Counts
 from skewless.learn.batches import batch_of
-from skewless.learn.run_time import RunTime, plan_of
+from skewless.learn.environment import Environment
+from skewless.learn.run_time import Lesson, RunTime, plan_of
 from skewless.learn.teacher import FEWEST, RunTimeTeacher, TaskModel
 from skewless.split.blocks import BlockPlan
 from skewless.split.teacher import TaskTime
@@ -99,6 +100,40 @@ def test_a_teacher_learns_beside_whoever_tells_it_and_takes_what_is_better() -> 
     assert teacher.model.row == pytest.approx(5e-6, rel=0.2)
     assert f"new weights {teacher.taken} times" in teacher.describe()
     assert (teacher.weights is weights) == (teacher.taken == 0)
+
+
+class School:
+    """Lessons with a given end."""
+
+    def __init__(self, variance: float, cost: float) -> None:
+        self.env, self.better = Environment(blocks=BLOCKS, keys=24), Lesson(True, variance, cost, 0.01)
+        self.learned = Weights.load()
+
+    def lesson(self, seen: object, judge: object) -> Lesson:
+        return self.better
+
+    def measured(self, weights: Weights, seen: object, judge: object) -> Lesson:
+        return self.better if weights is self.learned else Lesson(True, 1.0, 1.0, 0.01)
+
+    def weights(self) -> Weights:
+        return self.learned
+
+
+@pytest.mark.parametrize(
+    ("variance", "cost", "taken"), [(0.9, 1.0, 1), (0.9, 1.015, 1), (0.9, 1.03, 0), (1.0, 0.5, 0), (1.1, 0.9, 0)]
+)
+def test_new_weights_are_taken_only_if_tasks_are_more_equal_and_the_cost_is_no_higher(
+    variance: float, cost: float, taken: int
+) -> None:
+    school, weights = School(variance, cost), Weights.load()
+    teacher = RunTimeTeacher(weights)
+    teacher._school = school  # type: ignore[assignment]
+    for seen in micro_batches(FEWEST):
+        teacher.hear(seen, BLOCKS, [TaskTime(0, 100, 10, 1.0), TaskTime(1, 300, 20, 2.5)])
+    teacher.wait()
+    assert len(teacher.lessons) == 1
+    assert teacher.taken == taken
+    assert teacher.weights is (school.learned if taken else weights)
 
 
 def test_a_lesson_that_fails_leaves_the_weights(caplog: pytest.LogCaptureFixture) -> None:
