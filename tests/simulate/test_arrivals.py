@@ -65,6 +65,9 @@ def test_a_faster_source_has_the_same_keys():
         (lambda: steps((0, 5), (0, 6)), "rise from 0"),
         (lambda: sine(1, 2, 3), "amplitude is 2; give 0 to the mean of 1"),
         (lambda: Source(Recorded(np.array([1])), lambda at: -1 + 0 * at).feed().until(1.0), "the rate is -1"),
+        (lambda: Source(Recorded(np.array([1])), -1.0), "the rate is -1.0 tuples a second"),
+        (lambda: Source(Recorded(np.array([1])), np.nan), "the rate is nan tuples a second"),
+        (lambda: Source(Recorded(np.array([1])), 2.0).at(np.inf), "the rate is inf tuples a second"),
         (lambda: Source(Recorded(np.array([], dtype=int)), 1.0).feed().until(1.5), "no keys to repeat"),
     ],
 )

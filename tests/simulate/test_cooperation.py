@@ -202,6 +202,22 @@ def test_what_cannot_cooperate_is_refused():
         Cooperation(QTableReducer(2, 4, interval=1.0), team(1))
     with pytest.raises(SkewlessError, match=r"hot_at is 0\.5 for a partitioner and 1\.0 for the reducer"):
         Cooperation(QTableReducer(2, 4, interval=1.0), team(2, hot_at=0.5))
+    with pytest.raises(SkewlessError, match="routes to 4 workers, but the reducer has 8; give both the same"):
+        Cooperation(QTableReducer(2, 8, interval=1.0), team(2))
     cluster = Cluster(4, 1, Windows.of("1 second"), Costs(), engine=MicroBatches(1.0))
     with pytest.raises(SkewlessError, match="route tuples as they come"):
         run(cluster, Source(Recorded(np.array([1])), 1.0), cooperation(), seconds=1)
+
+
+@pytest.mark.parametrize("seconds", [-1.0, np.inf, np.nan])
+def test_work_and_messages_take_a_finite_time_that_is_not_negative(seconds):
+    for name in ("work", "tell"):
+        with pytest.raises(SkewlessError, match=f"{name} is {seconds} seconds; give a finite number, at least 0"):
+            Cooperation(QTableReducer(2, 4, interval=1.0), team(2), **{name: seconds})
+    with pytest.raises(SkewlessError, match=rf"work at 1\.0 s is {seconds} seconds"):
+        cooperation(interval=1.0, work=lambda at: seconds).advance(3.0)
+
+
+def test_an_interval_that_the_clock_cannot_resolve_is_refused():
+    with pytest.raises(SkewlessError, match=r"an interval of .* s is lost in rounding"):
+        cooperation(interval=1.0, work=0.0, shortest=1e-300).advance(1500.0)

@@ -328,6 +328,8 @@ def test_the_sustained_rate_counts_work_that_does_not_grow_with_the_rate():
         (lambda: Partitioners(), "no partitioners"),
         (lambda: run(cluster(1), source([1], 1.0), Modulo(1), seconds=1.5), "not 1, 2, 3, ... slides"),
         (lambda: run(cluster(2), source([1, 3], 3.0), Modulo(4), seconds=1), "as many workers as there are combiners"),
+        (lambda: run(cluster(1), [], Modulo(1), seconds=1), "there are no sources; give at least one"),
+        (lambda: run(cluster(1), source([1], 1.0), Modulo(1), seconds=np.inf), "inf s are not 1, 2, 3, ... slides"),
         (lambda: sustainable(lambda _: None, start=0), "the first rate is 0"),
     ],
 )

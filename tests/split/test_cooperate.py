@@ -215,10 +215,23 @@ def test_messages_are_merged_once_all_are_there_and_of_one_round():
     ("options", "words"),
     [
         ({"partitioners": 0}, "partitioners is 0"),
+        ({"workers": 0}, "workers is 0"),
         ({"interval": 0.0}, "interval is 0.0 seconds"),
+        ({"interval": np.inf}, "interval is inf seconds"),
+        ({"shortest": 0.0}, "shortest is 0.0 seconds"),
+        ({"shortest": -1.0}, "shortest is -1.0 seconds"),
+        ({"hot_at": 0.0}, "hot_at is 0.0; give a share"),
+        ({"hot_at": -1.0}, "hot_at is -1.0; give a share"),
         ({"merge": "mean"}, "normalised, printed, shared"),
     ],
 )
 def test_bad_options_are_refused(options, words):
     with pytest.raises(SkewlessError, match=words):
         QTableReducer(**({"partitioners": 2, "workers": 4, "interval": 1.0} | options))
+
+
+@pytest.mark.parametrize("option", [{"stats_window": 5}, {"statistics": "countmin"}])
+def test_options_that_learning_together_fixes_are_refused_by_name(option):
+    (name,) = option
+    with pytest.raises(SkewlessError, match=f"{name} is always .*; omit {name}"):
+        CooperativeDalton(4, **option)

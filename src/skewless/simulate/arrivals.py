@@ -68,6 +68,11 @@ class Source:
     keys: Keys
     rate: float | Rate
 
+    def __post_init__(self) -> None:
+        """Refuse a rate at which nothing could arrive."""
+        if not callable(self.rate) and not 0 <= self.rate < np.inf:
+            raise SkewlessError(f"the rate is {self.rate} tuples a second; give a finite number, at least 0")
+
     def feed(self) -> Feed:
         """The stream from its beginning."""
         return Feed(self)

@@ -75,11 +75,19 @@ class Cooperation(Partitioners):
                 f"{reducer.partitioners} of each"
             )
         for partitioner in (each for team in teams for each in team):
+            if partitioner.workers != reducer.workers:
+                raise SkewlessError(
+                    f"a partitioner routes to {partitioner.workers} workers, but the reducer has {reducer.workers}; "
+                    "give both the same number"
+                )
             if partitioner.hot.state.hot_at != reducer.hot_at:
                 raise SkewlessError(
                     f"hot_at is {partitioner.hot.state.hot_at} for a partitioner and {reducer.hot_at} for the reducer; "
                     "give both the same"
                 )
+        _check_seconds("tell", tell)
+        if not callable(work):
+            _check_seconds("work", work)
         super().__init__(*teams[0])
         self.reducer, self._work, self._tell = reducer, work, tell
         self._told = 0  # rounds of the first query in this slide
@@ -143,6 +151,11 @@ class Cooperation(Partitioners):
         messages = [partitioner.due() for partitioner in team.partitioners]
         now = team.due
         team.due += team.interval
+        if not team.due > now:
+            raise SkewlessError(
+                f"an interval of {team.interval} s is lost in rounding at {now} s; give the reducer a longer interval "
+                "and a longer shortest one"
+            )
         if team.broadcast is not None:  # all still wait, and the next messages will say so
             return
         team.sent = now
@@ -151,6 +164,7 @@ class Cooperation(Partitioners):
             self.reducer.add(message, query)
         start = max(now, self.reducer.free)
         work = self._work(start) if callable(self._work) else self._work
+        _check_seconds(f"work at {start} s", work)
         team.broadcast = self.reducer.reduce(start, work, query)
         team.arrives = start + work
 
@@ -167,3 +181,9 @@ class Cooperation(Partitioners):
         if query == 0:
             self._synced = True
             self._told += 1
+
+
+def _check_seconds(name: str, seconds: float) -> None:
+    """Refuse what would turn time back, or never end."""
+    if not 0 <= seconds < inf:
+        raise SkewlessError(f"{name} is {seconds} seconds; give a finite number, at least 0")

@@ -59,8 +59,10 @@ def run(
     (1.7, 0.5)
     """
     feeds = [source.feed() for source in ([sources] if isinstance(sources, Source) else sources)]
+    if not feeds:
+        raise SkewlessError("there are no sources; give at least one")
     team = partitioners if isinstance(partitioners, Partitioners) else Partitioners(partitioners)
-    steps = round(seconds / cluster.slide)
+    steps = round(seconds / cluster.slide) if np.isfinite(seconds) else 0
     if steps < 1 or abs(steps * cluster.slide - seconds) > 1e-6:
         raise SkewlessError(f"{seconds} s are not 1, 2, 3, ... slides of {cluster.slide} s; give a multiple of that")
     stream = _Stream(feeds, len(team))

@@ -175,6 +175,12 @@ class CooperativeDalton(Dalton):
     """
 
     def __init__(self, workers: int = 1, *, merge: str = "normalised", **options: Any) -> None:
+        for name, kept in (("stats_window", None), ("statistics", "exact")):
+            if options.pop(name, kept) != kept:
+                raise SkewlessError(
+                    f"{name} is always {kept!r} for partitioners that learn together, as a statistics window lasts "
+                    f"from one message to the next and keys are counted exactly; omit {name}"
+                )
         super().__init__(workers, stats_window=None, statistics="exact", **options)
         check_merge(merge)
         self.merge = merge

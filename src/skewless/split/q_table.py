@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
+from math import inf
 
 import numpy as np
 
@@ -66,10 +67,14 @@ class QTableReducer:
         hot_at: float = 1.0,
         shortest: float | None = None,
     ) -> None:
-        if partitioners < 1:
-            raise SkewlessError(f"partitioners is {partitioners}; give at least 1")
-        if not interval > 0:
-            raise SkewlessError(f"interval is {interval} seconds; give more than 0")
+        for name, number in (("partitioners", partitioners), ("workers", workers)):
+            if number < 1:
+                raise SkewlessError(f"{name} is {number}; give at least 1")
+        for name, seconds in (("interval", interval), ("shortest", interval / 8 if shortest is None else shortest)):
+            if not 0 < seconds < inf:
+                raise SkewlessError(f"{name} is {seconds} seconds; give a finite number above 0")
+        if not 0 < hot_at < inf:
+            raise SkewlessError(f"hot_at is {hot_at}; give a share of the fair load above 0, such as 1.0")
         check_merge(merge)
         self.partitioners, self.workers, self.merge, self.hot_at = partitioners, workers, merge, hot_at
         self.free = 0.0
