@@ -13,7 +13,8 @@ from skewless.control.placing import Placing
 from skewless.control.version import Version
 from skewless.core.counts import Counts
 from skewless.core.turn import Turn
-from skewless.place import AutoFlow, Even, Placer, Readj, Rule, Uniform
+from skewless.place import AutoFlow, Even, Placement, Placer, Readj, Rule, Uniform
+from skewless.place.base import Owners
 
 CHOSEN = Chosen("as asked", "as the test asks")
 
@@ -95,6 +96,26 @@ def test_a_move_has_to_gain_over_the_horizon_what_it_costs(
 @pytest.mark.parametrize(("alpha", "moves"), [(1.4, True), (1.6, False)])
 def test_a_placement_is_looked_for_above_alpha(tmp_path: Path, alpha: float, moves: bool) -> None:
     assert announces(tmp_path, Rule(alpha=alpha), BUSY) == [moves]  # 60 rows over an average of 40
+
+
+class Evened(Uniform):
+    """Has one slot of 70 rows and two of 35 on each worker, instead of one kind on each."""
+
+    def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
+        if previous is None:
+            return super()._place(seen, previous, workers)
+        return Owners(np.array([0, 0, 1, 0, 0, 1, 1, 1], np.int32))
+
+
+@pytest.mark.parametrize(("resources", "moves"), [("LCL", False), ("CQC", True), ("LQL", True), ("LLQ", True)])
+def test_a_placement_is_looked_for_if_one_of_the_resources_is_out_of_balance(
+    tmp_path: Path, resources: str, moves: bool
+) -> None:
+    # Worker 0 has two slots of 70 rows, and worker 1 four of 35: even in rows, and 2 to 1 in their squares.
+    placing = loop(tmp_path, Evened(slots=8), Rule(resources=resources, memory=0.0, cost=0.1))
+    placing.hear(seen(0, 70, 35, 70, 35, 0, 35, 0, 35))
+    assert placing.announced == moves
+    assert not placing._failed
 
 
 @pytest.mark.parametrize("rest", [1, 2, 4])

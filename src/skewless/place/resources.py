@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf, isnan
+from numbers import Real
 
 import numpy as np
 
@@ -12,6 +14,11 @@ from skewless.core.errors import SkewlessError
 
 DEGREES = {"C": 0, "L": 1, "Q": 2}  # beta(x) = x^degree: constant, linear, quadratic
 KINDS = ("state", "computation", "communication")
+
+
+def is_number(value: object) -> bool:
+    """Whether something is a real number, which may be infinite, and not a text or a list."""
+    return isinstance(value, Real) and not isnan(value)
 
 
 def beta(letter: str, frequencies: FloatArray) -> FloatArray:
@@ -44,7 +51,8 @@ class Resources:
 
     def __post_init__(self) -> None:
         """Refuse letters that mean nothing."""
-        if len(self.letters) != len(KINDS) or not set(self.letters) <= set(DEGREES):
+        letters: object = self.letters
+        if not (isinstance(letters, str) and len(letters) == len(KINDS) and set(letters) <= set(DEGREES)):
             raise SkewlessError(
                 f"resources are {self.letters!r}; give a letter each for {', '.join(KINDS)}, "
                 "C for constant, L for linear, Q for quadratic, such as 'LCL'"
@@ -75,8 +83,8 @@ class Tolerance:
     def __post_init__(self) -> None:
         """Refuse a tolerance that cannot be reached."""
         for kind, alpha in zip(KINDS, self, strict=True):
-            if not (np.isfinite(alpha) and alpha > 1):
-                raise SkewlessError(f"alpha for {kind} is {alpha}; give a number above 1, such as 1.2")
+            if not (is_number(alpha) and 1 < alpha < inf):
+                raise SkewlessError(f"alpha for {kind} is {alpha!r}; give a number above 1, such as 1.2")
 
     @classmethod
     def of(cls, alpha: float | tuple[float, float, float] | Tolerance) -> Tolerance:

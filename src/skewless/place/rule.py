@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -10,7 +11,7 @@ from skewless.core.arrays import FloatArray
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.place.placement import Placement
-from skewless.place.resources import KINDS, Resources, beta
+from skewless.place.resources import KINDS, Resources, beta, is_number
 
 
 @dataclass(frozen=True)
@@ -69,11 +70,19 @@ class Rule:
     def __post_init__(self) -> None:
         """Refuse what could not be gone by."""
         alphas = self.alpha if isinstance(self.alpha, tuple) else (self.alpha,)
-        if len(alphas) not in (1, len(KINDS)) or not all(alpha > 0 for alpha in alphas):
-            raise SkewlessError(f"alpha is {self.alpha}; give one number above 0, or one each for {', '.join(KINDS)}")
-        if self.byte_cost < 0:
-            raise SkewlessError(f"byte_cost is {self.byte_cost}; give at least 0")
-        if isinstance(self.resources, str):
+        if len(alphas) not in (1, len(KINDS)) or not all(is_number(alpha) and alpha > 0 for alpha in alphas):
+            raise SkewlessError(
+                f"alpha is {self.alpha!r}; give one number above 0, or one each for {', '.join(KINDS)} in a tuple"
+            )
+        for name in ("horizon", "cost", "rest", "byte_cost"):
+            value = getattr(self, name)
+            if not (is_number(value) and 0 <= value < inf):
+                raise SkewlessError(
+                    f"{name} is {value!r}; give at least 0, and alpha=float('inf') if state is never to move"
+                )
+        if not (is_number(self.memory) and 0 <= self.memory < 1):
+            raise SkewlessError(f"memory is {self.memory!r}; give a number from 0 to below 1, such as 0.25")
+        if not isinstance(self.resources, Resources):
             object.__setattr__(self, "resources", Resources(self.resources))
         if not self._counted:
             raise SkewlessError(
