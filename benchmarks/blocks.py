@@ -87,6 +87,7 @@ def memory() -> list[str]:
         "",
         f"A task with {MANY:,} rows of as many keys needs {peak / MANY:.0f} bytes a row at most, {peak / 1e6:,.0f} MB,",
         f"the hashes of its rows and their blocks included, and {seconds:.1f} s to plan. With fewer keys it is less.",
+        "These are keys of all homes; [split.md](../split.md#prompt) says what it is if all of a task have one home.",
     ]
     print("\n".join(lines))
     return lines

@@ -69,7 +69,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             "2.9a: throughput of post-sort with early release over that without, the most of the intervals",
             max(a / b for a, b in zip(hidden, sorting, strict=True)),
             low=1 + FINER,
-            why=f"Planning takes {_range(sort)} ms after an interval of 1 s or more, and rates are found to {FINER:.1%}.",
+            why=f"Planning takes {_range(sort)} ms after an interval of 1 s or more; rates are found to {FINER:.1%}.",
         ),
         Check(
             f"2.9a: throughput with the buffer and early release over that of post-sort that is {SLOWER} times slower, "
