@@ -121,7 +121,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             _most(everywhere, "bci", IN_TASKS),
             high=1.0,
             essential=False,
-            why=ALONE,
+            why=f"{ALONE} With {FEWER} blocks, and ten times as many tuples of a task for each, it is at most "
+            f"{_most(at_fewer, 'bci', IN_TASKS):.2f} of hash's.",
         ),
         Check(
             "BCI of Prompt over the lesser of the packings of Figure 2.3, the more of both streams",
