@@ -47,17 +47,8 @@ IN_MODEL = {
     "the number of a version is used again": Mending(
         "control/announcing.py", "return self.folder.last() + 1", "return self.version.force + 1", PLACING
     ),
-    "a version stays in memory though the folder was restored": Mending(
-        "control/version.py",
-        "found = _once(self, number, turn.batch, turn.run)",
-        'found = _once(self, number, 0, "")',
-        PLACING,
-    ),
     "a loop does not see what another one announced": Mending(
         "control/announcing.py", "if found is not None and found != (self.version, self.whose):", "if False:", PLACING
-    ),
-    "an announcement cannot be withdrawn": Mending(
-        "control/placing.py", "self.say(replace(self.version, withdrawn=True), paused)", "pass", PLACING
     ),
     "rows without a control are taken for those of version 0": Mending(
         "operators/send.py", NO_CONTROL, TAKEN_FOR_0, PLACING
@@ -91,6 +82,19 @@ ON_THEIR_OWN = {
         'if notes["placement"] != _digest(placement) or not set(slots) <= set(notes["slots"]):',
         "if False:",
         "tests/control/test_placements.py",
+    ),
+    "a version stays in memory though the folder was restored": Mending(
+        "control/version.py",
+        "found = _once(self, number, turn.batch, turn.run)",
+        'found = _once(self, number, 0, "")',
+        "tests/control/test_model.py::"
+        "test_a_placement_is_read_anew_though_one_of_its_number_was_there_before_a_restore",
+    ),
+    "an announcement cannot be withdrawn": Mending(
+        "control/placing.py",
+        "self.say(replace(self.version, withdrawn=True), paused)",
+        "pass",
+        "tests/control/test_model.py::test_an_announcement_can_be_withdrawn_though_the_query_has_failed",
     ),
     "an owner takes rows that are not its own": Mending(
         "operators/process/worker.py",

@@ -363,6 +363,25 @@ def test_a_hand_over_stays_until_it_was_taken_however_late_the_driver_hears(tmp_
         world.settles()
 
 
+def test_a_placement_is_read_anew_though_one_of_its_number_was_there_before_a_restore(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.micro_batch([0, 1, 2, 3])
+    world.hear()
+    world.keep()
+    for tail in ([0, 0, 0, 1, 0], [1, 0, 1, 0, 1]):
+        world.restore(rebuilt=False)
+        world.announce(Placement.of(2, tail=tail))
+        for number in range(3):
+            world.micro_batch([*range(number, number + 6)])
+            world.hear()
+        assert world.control() == Version(1)
+        assert world.loop.placement.tail.tolist() == tail
+        for worker in range(2):
+            own = {f"t{slot}" for slot, owner in enumerate(tail) if owner == worker}
+            assert world.cluster().slots(worker) <= own
+    world.settles()
+
+
 def test_a_range_of_workers_follows_the_load_though_the_driver_dies_in_between(tmp_path: Path) -> None:
     world = World(tmp_path, elastic=True)
     world.load(3.0)
