@@ -1,7 +1,8 @@
 """Every mending of the seams between driver, files and tasks is held by a test: taken out, that test fails.
 
-The first of the pair is what went wrong. "The model" is the campaign of `test_model.py` or of `test_tuning_model.py`;
-what concerns one file only, or one algorithm, has a test of its own.
+Each is named by what goes wrong without it. Those first are found by the campaigns of `test_model.py` and
+`test_tuning_model.py`. The others have a test of their own: they need a rare order of steps, or concern one file or one
+algorithm.
 """
 
 from __future__ import annotations
@@ -56,12 +57,6 @@ IN_MODEL = {
     "sizes come into force though rows were in their windows": Mending(
         "control/tuning.py", "if max(others, default=BEFORE_ALL) < sizes.sizes[-1][0]:", "if True:", TUNING
     ),
-    "sizes outlive the driver that announced them": Mending(
-        "control/tuning.py", "        if self.announced:\n            self.withdraw()", "", TUNING
-    ),
-    "sizes that a worker refused stay in force": Mending(
-        "control/tuning.py", "if self.whose == query and self.folder.refused(self.version.force):", "if False:", TUNING
-    ),
     "sizes are for one query, and another goes by them": Mending(
         "control/version.py", "if version.query not in (0, digest(turn.query)):", "if False:", TUNING
     ),
@@ -95,6 +90,19 @@ ON_THEIR_OWN = {
         "self.say(replace(self.version, withdrawn=True), paused)",
         "pass",
         "tests/control/test_model.py::test_an_announcement_can_be_withdrawn_though_the_query_has_failed",
+    ),
+    "sizes outlive the driver that announced them": Mending(
+        "control/tuning.py",
+        "        if self.announced:\n            self.withdraw()",
+        "",
+        "tests/control/test_tuning_model.py::"
+        "test_what_an_earlier_run_announced_is_withdrawn_though_the_start_of_the_next_is_heard_late",
+    ),
+    "sizes that a worker refused stay in force": Mending(
+        "control/tuning.py",
+        "if self.whose == query and self.folder.refused(self.version.force):",
+        "if False:",
+        "tests/control/test_tuning_model.py::test_sizes_of_a_driver_that_has_forgotten_are_refused_once",
     ),
     "an owner takes rows that are not its own": Mending(
         "operators/process/worker.py",

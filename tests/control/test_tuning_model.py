@@ -266,6 +266,13 @@ class World:
             (loop or self.loop).change(batch)
         self.look()
 
+    def change_behind(self, offsets: Sequence[int], batch: int) -> None:
+        """A size is announced while a micro-batch runs that knows nothing of it, and the next one is done by it too."""
+        self.micro_batch(offsets)
+        self.change(batch)
+        self.micro_batch([0])
+        self.hear()
+
     def tune(self, batch: int | None) -> None:
         """From now on the tuner would have batches of this size."""
         self.wish = batch
@@ -342,7 +349,10 @@ steps: dict[str, st.SearchStrategy[Step]] = {
     "micro-batch that crashes": st.tuples(offsets, rises, deaths).map(
         lambda some: lambda world: world.micro_batch(*some)
     ),
-    "hear": st.integers(1, 5).map(lambda count: lambda world: world.hear(count)),
+    "hear": st.integers(1, 2).map(lambda count: lambda world: world.hear(count)),
+    "change behind a micro-batch": st.tuples(offsets, st.integers(1, 6)).map(
+        lambda some: lambda world: world.change_behind(*some)
+    ),
     "change": st.integers(1, 6).map(lambda batch: lambda world: world.change(batch)),
     "change by an old handle": st.integers(1, 6).map(lambda batch: lambda world: world.change(batch, world.known[0])),
     "tune": st.one_of(st.none(), st.integers(1, 6)).map(lambda batch: lambda world: world.tune(batch)),
@@ -355,7 +365,7 @@ steps: dict[str, st.SearchStrategy[Step]] = {
     "keep": st.just(World.keep),
     "restore": st.booleans().map(lambda rebuilt: lambda world: world.restore(rebuilt=rebuilt)),
 }
-often = ["micro-batch", "micro-batch", "micro-batch", "hear", "hear", "change", "tune"]
+often = ["micro-batch", "micro-batch", "hear", "hear", "hear", "change behind a micro-batch", "tune"]
 
 
 @campaign(40)
