@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
-from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Tell
-from experiments.gedik.grow import RUNS, TRACKING, Setting, measure
+from math import hypot
+
+from experiments.figure import Check, Figure, Measured, Outcome, Scale, Scaled, Table, Tell
+from experiments.gedik.grow import TRACKING, Sample, Setting, measure
 from experiments.gedik.sweep import SIGMAS, Series, both, draw_both, mean_m, setup, sigmas
 
 LOW = SIGMAS.index(0.008)
 DEFAULT = SIGMAS.index(0.1)
+MANY = 25  # runs of the jump alone
+JUMP = 1.3
 
 
 def run(scale: Scale, tell: Tell) -> Outcome:
     """Measure all algorithms over sigma, under LCL and LQL."""
     lcl, lql = (sigmas(letters, scale, tell) for letters in ("LCL", "LQL"))
-    exactly = [
-        {name: measure(name, Setting(letters="LQL", sigma=sigma, window=None), RUNS[scale], tell) for name in TRACKING}
-        for sigma in (0.25, 0.5)
-    ]
-    true_jump = min(exactly[1][name].b.mean / exactly[0][name].b.mean for name in TRACKING)
+    jumps = {
+        window: {
+            name: _jump(*(measure(name, _quadratic(sigma, window), MANY, tell) for sigma in (0.25, 0.5)))
+            for name in TRACKING
+        }
+        for window in (Setting().window, None)
+    }
+    by_counters, by_truth = (min(jump.mean for jump in each.values()) for each in jumps.values())
     checks = (
         Check("imbalance at the lowest sigma over that at the highest, LCL, the most", _gain(lcl, LOW, -1), high=0.85),
         Check(
@@ -41,9 +48,10 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         Check(
             "jump of the imbalance from sigma = 0.25 to 0.5, LQL, the least",
             min(lql[name][4].b.mean / lql[name][3].b.mean for name in TRACKING),
-            low=1.3,
-            why=f"By the true frequencies it is {true_jump:.2f}. The lossy counters also return items just below "
-            "the threshold, so that a little more is tracked at sigma = 0.5 than has to be, and the jump is smaller.",
+            low=JUMP,
+            why=f"The paper calls the jump significant and gives no number. Over {MANY} runs the least of the three is "
+            f"{by_counters:.2f} by the counters and {by_truth:.2f} by the true frequencies (table): "
+            f"{_cause(by_counters, by_truth)}.",
         ),
         Check(
             "imbalance at the lowest sigma over the default one, LQL over LCL",
@@ -78,8 +86,37 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         f"From sigma = 1 to 0.008 readj's b falls from {lcl['readj'][-1].b.mean:.2f} to {lcl['readj'][0].b.mean:.2f} "
         f"(LCL), and its m rises from {lcl['readj'][-1].m.mean:.2f} to {lcl['readj'][0].m.mean:.2f}.",
         checks,
-        (*both("LCL", "sigma", SIGMAS, lcl), *both("LQL", "sigma", SIGMAS, lql)),
+        (
+            *both("LCL", "sigma", SIGMAS, lcl),
+            *both("LQL", "sigma", SIGMAS, lql),
+            Table(
+                f"Imbalance at sigma = 0.5 over 0.25, LQL, {MANY} runs",
+                ("frequencies", *TRACKING),
+                tuple(
+                    ("true" if window is None else "from the counters", *each.values())
+                    for window, each in jumps.items()
+                ),
+            ),
+        ),
         draw_both({"LCL": (SIGMAS, lcl), "LQL": (SIGMAS, lql)}, "sigma", log=True),
+    )
+
+
+def _quadratic(sigma: float, window: int | None) -> Setting:
+    return Setting(letters="LQL", sigma=sigma, window=window)
+
+
+def _jump(low: Sample, high: Sample) -> Measured:
+    """The mean of the imbalances at the higher sigma over that at the lower one, with the errors of both."""
+    ratio = high.b.mean / low.b.mean
+    return Measured(ratio, ratio * hypot(low.b.error / low.b.mean, high.b.error / high.b.mean))
+
+
+def _cause(by_counters: float, by_truth: float) -> str:
+    if by_counters >= JUMP:
+        return "few runs miss it by chance"
+    return (
+        "it is the counters that make it smaller" if by_truth >= JUMP else "neither chance nor the counters explain it"
     )
 
 

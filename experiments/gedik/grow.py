@@ -158,6 +158,21 @@ def steps(name: str, setting: Setting, runs: int, tell: Tell) -> list[Sample]:
     return [Sample(each) for each in zip(*grown, strict=True)]
 
 
+def alone(name: str, setting: Setting, runs: int, tell: Tell) -> Measured:
+    """The relative imbalance of the tracked items alone, after the last step: without the items that hashing places."""
+    tell(f"{name}, {setting.letters}, the tracked items alone")
+    found = []
+    for run in range(runs):
+        function = _functions(name, setting, run)[-1]
+        mine = np.isin(_items(setting.domain, run)[:FREQUENT], function.items)
+        frequencies = _frequencies(setting.z, setting.domain)[:FREQUENT][mine]
+        where = _where(function, setting.domain, run)[:FREQUENT][mine]
+        found.append(
+            balance.relative_imbalance(setting.resources, setting.tolerance, frequencies, where, setting.channels)
+        )
+    return Measured.of(found)
+
+
 # One run feeds several figures.
 @cache
 def _grow(name: str, setting: Setting, run: int) -> Grown:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import cache
+from math import ceil
 
 import numpy as np
 
@@ -26,13 +27,21 @@ def mapped(setting: Setting, runs: int) -> Measured:
 
 def counted(setting: Setting, runs: int) -> Measured:
     """The most items in a lossy counter of an error of a tenth of delta, as it sees a stream."""
-    return Measured.of([_entries(setting.z, setting.domain, setting.epsilon, run) for run in range(runs)])
+    return Measured.of([max(_entries(setting.z, setting.domain, setting.epsilon, run)) for run in range(runs)])
+
+
+def within(setting: Setting, runs: int, part: float) -> Measured:
+    """The items in such a counter at this part of its last whole bucket: from 0, just after an eviction, to 1."""
+    width = ceil(1 / setting.epsilon)
+    last = WINDOW // width - 1
+    blocks = ceil((last + part) * width / BLOCK) if part < 1 else (last + 1) * width // BLOCK
+    return Measured.of([_entries(setting.z, setting.domain, setting.epsilon, run)[blocks - 1] for run in range(runs)])
 
 
 @cache
-def _entries(z: float, domain: int, epsilon: float, run: int) -> int:
-    counter, most = LossyCounts(epsilon), 0
+def _entries(z: float, domain: int, epsilon: float, run: int) -> tuple[int, ...]:
+    counter, found = LossyCounts(epsilon), []
     for block in Zipf(z, keys=domain, seed=run + 1).blocks(WINDOW, block=BLOCK):
         counter.add(block)
-        most = max(most, counter.entries)
-    return most
+        found.append(counter.entries)
+    return tuple(found)

@@ -11,11 +11,12 @@ from experiments.figure import Measured
 from experiments.gedik import balance, counting
 from experiments.gedik.construct import construct
 from experiments.gedik.function import PartitioningFunction
-from experiments.gedik.grow import NAMES, Grown, Sample, Setting, measure, steps
-from experiments.gedik.size import counted, mapped
+from experiments.gedik.grow import NAMES, WINDOW, Grown, Sample, Setting, alone, measure, steps
+from experiments.gedik.size import counted, mapped, within
 from experiments.gedik.sweep import crossing
 from skewless.core.hashing import xxhash64
 from skewless.place import Resources, Tolerance
+from skewless.sketch import LossyCounts
 from skewless.workload import Zipf
 
 DOMAIN = 20_000
@@ -97,6 +98,33 @@ def test_sizes_are_those_of_the_functions() -> None:
     assert mapped(exactly, 2).error == 0
     assert mapped(setting, 2).mean == pytest.approx(mapped(exactly, 2).mean, rel=0.2)
     assert counted(setting, 2).mean > mapped(setting, 2).mean > 0
+
+
+def test_a_counter_fills_within_a_bucket_and_is_emptied_at_its_end() -> None:
+    setting = Setting(letters="LQL", domain=DOMAIN)  # buckets of 33,666 rows
+    started, halfway, ended = (within(setting, 2, part).mean for part in (0.0, 0.5, 1.0))
+    assert started < halfway < ended
+    counter = LossyCounts(setting.epsilon)
+    after = [0]
+    for block in Zipf(1.0, keys=DOMAIN, seed=1).blocks(WINDOW, block=1000):
+        counter.add(block)
+        after.append(counter.entries)
+    last = WINDOW // counter.width - 1
+    assert within(setting, 1, 0.0).mean == after[last * counter.width // 1000 + 1]
+    assert within(setting, 1, 1.0).mean == after[(last + 1) * counter.width // 1000] <= max(after)
+
+
+def test_the_tracked_items_alone_are_as_balanced_as_the_explicit_map_makes_them() -> None:
+    setting = Setting(channels=4, letters="LLL", domain=DOMAIN, window=None)
+    items, frequencies = xxhash64(np.arange(DOMAIN), seed=1), Zipf(1.0, keys=DOMAIN).frequencies
+    function = PartitioningFunction(1)
+    for n in range(2, 5):
+        function = construct(setting.placer("redist"), items[:10_000], frequencies[:10_000], function, n, DOMAIN)
+    rank = {item: rank for rank, item in enumerate(items.tolist())}
+    loads = [0.0] * 4
+    for item, channel in zip(function.items.tolist(), function.explicit.tolist(), strict=True):
+        loads[channel] += frequencies[rank[item]]
+    assert alone("redist", setting, 1, silent).mean == pytest.approx(max(loads) / min(loads) / 1.2)
 
 
 def test_a_crossing_lies_between_two_values() -> None:
