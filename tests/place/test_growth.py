@@ -10,11 +10,12 @@ from hypothesis import strategies as st
 from experiments.gedik import balance
 from experiments.gedik.construct import construct
 from skewless import place
-from skewless.core.arrays import FloatArray
+from skewless.core.arrays import FloatArray, Int32Array
 from skewless.core.counts import Counts
 from skewless.core.hashing import xxhash64
 from skewless.place import Placement, Placer, Readj, Redist, Resources, Scan, Tolerance
 from skewless.place.autoflow import fill
+from skewless.place.tracking import Problem
 from skewless.workload import Zipf
 
 KEYS, TOLD, SLOTS = 20_000, 1500, 256
@@ -56,6 +57,25 @@ def test_workers_that_come_at_once_balance_as_if_they_came_one_by_one(
     one_by_one = loads(grown(placer, seen, first, *range(before + 1, after + 1)))
     assert at_once.max() / at_once.min() <= 1.05 * one_by_one.max() / one_by_one.min()
     assert at_once[before:].min() * after >= (0.7 if name not in ("uniform", "consistent") else 0.5)
+
+
+@pytest.mark.parametrize("kind", [Redist, Readj])
+def test_of_many_new_workers_the_last_four_are_placed_by_the_slow_algorithm(
+    monkeypatch: pytest.MonkeyPatch, kind: type[Redist | Readj]
+) -> None:
+    asked: list[int] = []
+    slow = kind.assign_items
+
+    def counted(placer: Redist | Readj, problem: Problem) -> Int32Array:
+        asked.append(problem.channels)
+        return slow(placer, problem)
+
+    monkeypatch.setattr(kind, "assign_items", counted)
+    placer, seen = kind(SLOTS, tail=True), zipf()
+    two = placer.place(seen, None, 2)
+    asked.clear()
+    placer.place(seen, two, 9)
+    assert asked == [6, 7, 8, 9]
 
 
 @PLACERS

@@ -11,6 +11,7 @@ from skewless.place.base import SLOTS, Owners, Placer
 from skewless.place.placement import Placement
 
 STEP = 16  # workers for each one that is added in one step
+LAST = 4  # workers at the end that are added as if nothing followed
 
 
 class Consistent(Placer):
@@ -56,7 +57,12 @@ class Consistent(Placer):
         # workers on it is a few at a time, as hundreds of rings would take seconds.
         while previous is not None and previous.workers < workers - 1:
             number = min(previous.workers + max(1, previous.workers // STEP), workers - 1)
-            previous = self._change(seen, previous, number).placement(number, 0)
+            step = self._open if workers - number >= LAST else self._change
+            previous = step(seen, previous, number).placement(number, 0)
+        return self._change(seen, previous, workers)
+
+    def _open(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
+        """The owners, if few workers are added and many more are to come."""
         return self._change(seen, previous, workers)
 
     def _change(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:

@@ -13,7 +13,7 @@ from skewless.core.arrays import BoolArray, FloatArray, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.place.base import SLOTS, Owners
-from skewless.place.consistent import Consistent
+from skewless.place.consistent import LAST, Consistent
 from skewless.place.penalty import NOBODY, RANKS, UTILITIES, Balance
 from skewless.place.placement import Placement
 from skewless.place.resources import Resources, Tolerance, beta
@@ -175,7 +175,7 @@ class TrackingPlacer(Consistent):
         tail: bool = False,
     ) -> None:
         super().__init__(slots, replicas)
-        self.resources = Resources(resources) if isinstance(resources, str) else resources
+        self.resources = resources if isinstance(resources, Resources) else Resources(resources)
         self.alpha = Tolerance.of(alpha)
         if not 0 < sigma <= 1:
             raise SkewlessError(f"sigma is {sigma}; give a number above 0 and up to 1, such as 0.1")
@@ -186,18 +186,29 @@ class TrackingPlacer(Consistent):
         self.code = UTILITIES.index(utility)
         self.tail = tail
 
-    def assign(self, problem: Problem) -> Int32Array:
+    def assign(self, problem: Problem, more: bool = False) -> Int32Array:
         """A channel for each item. Several new channels are opened one by one, and each gets its share.
 
         The balance penalty sees only the largest and the smallest load. While two channels are empty, it does not
         change when one of them gets an item, and the migration penalty keeps the items where they are.
+
+        Parameters
+        ----------
+        problem
+            The items.
+        more
+            Whether many more channels are to come.
         """
         were, where = problem.channels_before, problem.before
-        if not 0 < were < problem.channels - 1:
-            return self.assign_items(problem)
-        for channels in range(were + 1, problem.channels + 1):
-            where = self.assign_items(problem.opened(channels, where))
+        first = were + 1 if 0 < were < problem.channels else problem.channels
+        for channels in range(first, problem.channels + 1):
+            step = self.open_channel if more or problem.channels - channels >= LAST else self.assign_items
+            where = step(problem.opened(channels, where))
         return where
+
+    def open_channel(self, problem: Problem) -> Int32Array:
+        """A channel for each item, where one was opened and many more are to come."""
+        return self.assign_items(problem)
 
     @abstractmethod
     def assign_items(self, problem: Problem) -> Int32Array:
@@ -231,7 +242,13 @@ class TrackingPlacer(Consistent):
             return 0
         return ceil(1 / delta(self.resources, self.alpha, self.sigma, workers, DOMAIN))
 
+    def _open(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
+        return self._owners(seen, previous, workers, more=True)
+
     def _change(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
+        return self._owners(seen, previous, workers)
+
+    def _owners(self, seen: Counts, previous: Placement | None, workers: int, more: bool = False) -> Owners:
         tail = super()._change(seen, previous, workers).tail
         kept = self.tracked(seen.shares, workers, seen.domain)
         keys, slots = seen.keys[kept], seen.keys[kept] % self.slots
@@ -255,7 +272,7 @@ class TrackingPlacer(Consistent):
                 there = np.full(len(mine), NOBODY, np.int32) if previous is None else previous.tail[mine]
                 before = np.append(before, there)
         problem = Problem.of(self.resources, self.alpha, workers, frequencies, before, fallback, dropped, rest, members)
-        where = self.assign(problem)
+        where = self.assign(problem, more)
         tail[mine] = where[len(keys) :]
         return Owners(tail, keys, where[: len(keys)])
 
