@@ -43,7 +43,18 @@ TENTHS, AT = 20, (6, 10, 14)
 """Micro-batches without a hot spot, and after which of them a tenth of the slots is told to move."""
 LARGE, BYTES, LARGE_BATCHES, LARGE_AT = 100_000, 1_000, 16, (5, 9, 13)
 """Keys with much state, its bytes, micro-batches, and after which of them all state is told to move."""
-STRATEGIES = ("hash", "consistent", "scan", "redist", "readj", "autoflow", "even")
+STRATEGIES: dict[str, str | place.Placer] = {
+    "hash": "hash",
+    "consistent": "consistent",
+    "scan": "scan",
+    "redist": "redist",
+    "readj": "readj",
+    "scan, tail": place.Scan(SLOTS, tail=True),
+    "redist, tail": place.Redist(SLOTS, tail=True),
+    "readj, tail": place.Readj(SLOTS, tail=True),
+    "autoflow": "autoflow",
+    "even": "even",
+}
 
 
 class Slow(sk.SlotProcessor):
@@ -127,17 +138,18 @@ def table(spark: SparkSession, folder: Path) -> list[str]:
         f"slots that two workers have at first, two thirds of them of {HOT} keys on each; a processor that sleeps",
         f"{MICROSECONDS} us a row. Slowest is the time of the slowest worker over the mean: of the first micro-batch,",
         "of the fifth and of the last. Seconds are the median of a micro-batch in the second half; during a move, the",
-        "longest while a placement was announced.",
+        "longest while a placement was announced. With tail, the slots that keys share move as hot keys do.",
         "",
         "| strategy | slowest, first | fifth | last | s a micro-batch | s during a move | placements |",
         "|---|---|---|---|---|---|---|",
     ]
-    for strategy in STRATEGIES:
+    for name, strategy in STRATEGIES.items():
         batches, placements = run(spark, folder, strategy, FIXED, FIXED)
         later = float(np.median([batch.seconds for batch in batches[FIXED // 2 :]]))
-        moves = max((batch.seconds for batch in batches[1:] if batch.moving), default=float("nan"))
+        moves = max((batch.seconds for batch in batches[1:] if batch.moving), default=None)
+        moving = "-" if moves is None else f"{moves:.2f}"
         figures = " | ".join(f"{batches[i].slowest:.2f}" for i in (0, 4, -1))
-        lines.append(f"| {strategy} | {figures} | {later:.2f} | {moves:.2f} | {placements} |")
+        lines.append(f"| {name} | {figures} | {later:.2f} | {moving} | {placements} |")
         print(lines[-1], flush=True)
     return [*lines, "", *wandering(spark, folder), "", *tenth(spark, folder), "", *large(spark, folder)]
 

@@ -137,7 +137,8 @@ def table(spark: SparkSession, folder: Path) -> list[str]:
     ways = (*WAYS, JVM) if spark.conf.get(CLASS_PATH, None) else WAYS
     lines = [
         f"{CONSUMERS:,} consumers on {WORKERS} workers, {ROWS:,} records of {RECORD:,} bytes a micro-batch, state of",
-        f"{STATE} bytes, an event every {OUTPUT} records. Microseconds a record, means of {BATCHES - WARM} micro-",
+        f"{STATE} bytes where ShuffleBench has 32, an event every {OUTPUT} records. Records are those that matched a",
+        f"consumer: matching is not measured. Microseconds a record, means of {BATCHES - WARM} micro-",
         f"batches after {WARM} that do not count; in brackets the speed over that of the fastest of Spark's in Python.",
         "",
         f"| s | {' | '.join(ways)} | busiest over mean, hash of Spark | even |",
