@@ -29,7 +29,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 essential=False,
                 why=f"At z = 0.1 the map has {items[LOW].mean:.0f} items and takes {times[name][LOW].mean:.2f} ms, and "
                 f"at 0.8 it has {items[FLAT].mean:.0f} and takes {times[name][FLAT].mean:.2f} ms. The paper shows ring "
-                f"and map together, and next to the ring's {times[RING][FLAT].mean:.2f} ms that cannot be seen.",
+                f"and map together, of which the ring takes {times[RING][FLAT].mean:.2f} ms here.",
             )
             for name in ("redist", "readj")
         ),
