@@ -210,9 +210,9 @@ def _check(spark: SparkSession, folder: Path) -> None:
 
 
 def measured_idle() -> list[dict[str, float]]:
-    """Seconds of tasks that have nothing to do, with our settings and without, each in a process of its own."""
+    """Milliseconds of tasks that have nothing to do, in each of the ways, each in a process of its own."""
     command = [sys.executable, "-m", "benchmarks.elastic", "idle"]
-    ways = ([*command, each] for each in ("with", "without"))
+    ways = ([*command, each] for each in IDLE)
     return [json.loads(subprocess.check_output(way, text=True).splitlines()[-1]) for way in ways]
 
 
@@ -227,10 +227,32 @@ OTHERS: dict[str, Callable[[], Any]] = {"idle": measured_idle, "executors": meas
 """What is measured besides the runs."""
 
 
+IDLE = {
+    "with": "a Python function, as in `sk.session` and in every function of ours",
+    "without": "a Python function over TCP, with nothing left out of the garbage collection",
+    "alone": "a Python function in `sk.session` that imports nothing of ours, and leaves out what is imported",
+    "bare": "the same in a session that has none of our settings but the sockets",
+}
+"""What a task without rows runs; the last two tell what of the first is due to our imports and to our settings."""
+
+
 def idle(settings: str) -> dict[str, float]:
     """Milliseconds of a task without rows, in Python and in the JVM alone."""
-    with_ours = settings == "with"
-    spark = sk.session(2, spark_python_unix_domain_socket_enabled=str(with_ours).lower())
+    with_ours, sockets = settings == "with", str(settings != "without").lower()
+    if settings == "bare":
+        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
+        spark = builder.config("spark.python.unix.domain.socket.enabled", sockets).getOrCreate()
+        spark.sparkContext.setLogLevel("ERROR")
+    else:
+        spark = sk.session(2, spark_python_unix_domain_socket_enabled=sockets)
+
+    def alone(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        import gc
+
+        if gc.get_freeze_count() == 0:
+            gc.collect()
+            gc.freeze()
+        yield from batches
 
     def function(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         if with_ours:
@@ -240,7 +262,8 @@ def idle(settings: str) -> dict[str, float]:
     def seconds(tasks: int, *, python: bool) -> float:
         df = spark.range(0, 2000, 1, 2).selectExpr("id", "int(id % 4) as w").repartitionById(tasks, "w")
         if python:
-            df = df.mapInArrow(function, "id long, w int")
+            chosen = function if settings in ("with", "without") else alone
+            df = df.mapInArrow(chosen, "id long, w int")
         began = time.perf_counter()
         df.write.format("noop").mode("overwrite").save()
         return time.perf_counter() - began
@@ -277,7 +300,8 @@ def _following(spark: SparkSession) -> dict[str, float]:
 def page() -> list[str]:
     """The page from what the runs left."""
     runs = {way: json.loads((LEFT / f"{way}.json").read_text()) for way in WAYS}
-    with_ours, without = json.loads((LEFT / "idle.json").read_text())
+    idle_ones = dict(zip(IDLE, json.loads((LEFT / "idle.json").read_text()), strict=True))
+    with_ours = idle_ones["with"]
     executors = json.loads((LEFT / "executors.json").read_text())
     first, last = BEFORE, BEFORE + DURING
     lines = [
@@ -339,8 +363,7 @@ def page() -> list[str]:
         "| | ms |",
         "|---|---|",
         f"| no Python | {with_ours['jvm']:.1f} |",
-        f"| a Python function, as in `sk.session` and in every function of ours | {with_ours['python']:.1f} |",
-        f"| a Python function over TCP, with nothing left out of the garbage collection | {without['python']:.1f} |",
+        *(f"| {what} | {idle_ones[name]['python']:.1f} |" for name, what in IDLE.items()),
         "",
         "## A range against a number",
         "",
