@@ -126,6 +126,35 @@ def test_a_later_run_of_the_query_goes_on_from_the_number_in_the_folder(tmp_path
     assert other.workers == 2
 
 
+def test_the_first_micro_batch_of_a_later_run_has_the_number_in_the_folder(tmp_path: Path) -> None:
+    first = routed(tmp_path, Range(2, 16, "1 second", d=1))
+    first.start("q", "run")
+    assert number_in(tmp_path) == 2
+    play(first, tmp_path, [9600])
+    again = routed(tmp_path, Range(2, 16, "1 second", d=3))
+    assert number_in(tmp_path) == 2
+    again.start("q", "later")
+    assert number_in(tmp_path) == again.workers == 11
+    again.hear(seen(1, 9600, 11, run="later"))
+    again.start("q2", "another")  # of another stream, while this one runs
+    assert number_in(tmp_path) == again.workers == 11
+    assert not again._failed
+
+
+def test_a_stream_that_starts_after_another_query_has_the_fewest_workers(tmp_path: Path) -> None:
+    play(routed(tmp_path, Range(2, 16, "1 second", d=1)), tmp_path, [9600])
+    other = routed(tmp_path, Range(2, 16, "1 second", d=3))
+    other.start("q", "later")  # which is not this stream's
+    assert other.workers == 11
+    other.start("its own", "its run")
+    assert number_in(tmp_path) == other.workers == 2
+    unheard = routed(tmp_path, Range(2, 16, "1 second", d=3))
+    unheard.start("q", "later")
+    unheard.hear(Observed("its own", "its run", 0, rows=10, began=0, seconds=0.85, control=11))
+    assert number_in(tmp_path) == unheard.workers == 2
+    assert WorkersFile(uri_of(tmp_path), "s1").remembered("q") == 11
+
+
 def test_the_number_stays_once_two_micro_batches_began_within_an_interval(tmp_path: Path) -> None:
     loop = routed(tmp_path, Range(1, 16, "1 second", d=2))
     play(loop, tmp_path, [9600, 9600])

@@ -184,10 +184,13 @@ def test_a_later_run_of_routed_rows_has_as_many_workers_and_the_number_stays_und
     spark: SparkSession, tmp_path: Path
 ) -> None:
     values: list[int] = []
+    workers: dict[int, set[int]] = {}
 
     def each(df: DataFrame, batch: int, watching: Watch) -> None:
         watching.wait(batch % 6)  # the later run begins with the sixth
-        values.extend(row["value"] for row in df.select("value").collect())
+        rows = df.select("value", F.spark_partition_id().alias("worker")).collect()
+        values.extend(row["value"] for row in rows)
+        workers[batch] = {row["worker"] for row in rows}
 
     tables = clicks()
     folder = str(tmp_path / "folder")
@@ -199,13 +202,14 @@ def test_a_later_run_of_routed_rows_has_as_many_workers_and_the_number_stays_und
     stream_of(spark, tmp_path / "more", [tables[6].slice(i * 60, 60) for i in range(4)])
     for i in range(4):
         (tmp_path / "more" / f"{i:03}.parquet").rename(tmp_path / "in" / f"10{i}.parquet")
-    again = sk.keyed(read_files(spark, tmp_path / "in"), "page", workers=Range(1, 4, "7 days", d=1))
+    again = sk.keyed(read_files(spark, tmp_path / "in"), "page", workers=Range(1, 4, "7 days", d=2))
     query = start(again.repartition(folder=folder), tmp_path / "to", each)
     query.awaitTermination()
     watching = sk.watch(query)
     watching.wait(4)
     assert sorted(values) == list(range(BATCHES * ROWS))
     assert watching.workers == before.workers == 4
+    assert (workers[0], workers[6]) == ({0}, {0, 1, 2, 3})  # from its first micro-batch on
     assert "two micro-batches began within one interval of 7 days" in watching.explain()
 
 

@@ -196,6 +196,12 @@ class Loop(ABC):
 class LoadLoop(Loop):
     """Knows the loads of a stream in which nothing is decided, or only how many workers are active."""
 
+    def started(self, query: str, run: str) -> None:
+        """Have the first micro-batch run with as many workers as the query had last, if it is this one's."""
+        if self.scaling is not None and self.run is None:
+            self.scaling.started(query)
+            self.workers = self.scaling.workers
+
     def begin(self, query: str) -> None:
         """Go on from the number of workers that the query had last."""
         if self.scaling is not None:

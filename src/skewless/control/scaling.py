@@ -60,14 +60,27 @@ class Scaling:
         """Micro-batches in a row that began an interval or more after the one before had ended."""
         self._ended: int | None = None
         self._slot: int | None = None  # the multiple of the interval that the last micro-batch began after
+        self._hinted = False  # whether the number is that of a query that starts, and may be another stream's
         self.go_on(asked.least)
 
+    def started(self, query: str) -> None:
+        """A query starts, perhaps this one: then its first micro-batch runs with the number that it had last.
+
+        If it is another stream's, that number does no harm, and is taken back when this one's query starts.
+        """
+        known = None if self._file is None else self._file.remembered(query)
+        if known is not None or self._hinted:
+            self._hinted = known is not None
+            self.go_on(self.asked.least if known is None else known)
+
     def begin(self, query: str) -> None:
-        """A run begins: from the number that its query had last, if the folder knows it."""
+        """A run has begun: from the number that its query had last, if the folder knows it."""
         self.untimed, self._slot, self.idle, self._ended = False, None, 0, None
         if self._file is not None:
             known = self._file.remembered(query)
-            self.go_on(self.workers if known is None else known, query)
+            usual = self.asked.least if self._hinted else self.workers
+            self._hinted = False
+            self.go_on(usual if known is None else known, query)
 
     def go_on(self, workers: int, query: str | None = None) -> None:
         """Decide from this number on, whatever was decided before."""
