@@ -28,6 +28,7 @@ from pyspark.sql import types as T
 import skewless as sk
 from benchmarks.costs_page import page
 from benchmarks.fixed_costs import fixed_costs
+from benchmarks.messages import told_and_merged
 from benchmarks.python_aggregates import Add, Compare, Read
 from benchmarks.slopes import Point, Slope, slopes
 from skewless.aggregate import Measure
@@ -122,6 +123,7 @@ def _costs(found: dict[str, Any]) -> dict[str, dict[str, float]]:
         **found["decide"],
         **found["pair"],
         **found["plan"],
+        **found["messages"],
         **found["fixed"],
     }
 
@@ -239,6 +241,11 @@ def plan(_spark: SparkSession, _folder: Path) -> dict[str, Slope]:
     return {"plan": slope}
 
 
+def messages(_spark: SparkSession, _folder: Path) -> dict[str, Slope]:
+    """What two partitioners that learn together take for a message, and their Q-table reducer for a round."""
+    return told_and_merged(WORKERS)
+
+
 def _rows(spark: SparkSession, rows: int, keys: int, fragments: int) -> Rows:
     """Rows in as many tasks as a key has fragments; if there is a row for each fragment, every task has every key."""
     number = F.col("id")
@@ -273,6 +280,7 @@ PARTS: dict[str, Callable[[SparkSession, Path], dict[str, Any]]] = {
     "decide": decide,
     "pair": pair,
     "plan": plan,
+    "messages": messages,
     "fixed": fixed_costs,
 }
 

@@ -24,8 +24,9 @@ MEASURED: dict[str, float] = {
 
 `parse` reads a tuple, and `add` adds it to a partial result; `emit`, `partial` and `key` are those of `Costs`; `route`
 decides where a tuple goes, packs and exchanges it, of which `decide` is the decision; `plan` is for each key of a
-micro-batch that Prompt plans; `pair` compares two texts. `micro-batch` and `task` are the fixed costs of each, and the
-same `with state` if they keep some.
+micro-batch that Prompt plans; `pair` compares two texts. `tell` is a partitioner's time for a message and its answer,
+and `merge` that of the Q-table reducer for a round of two. `micro-batch` and `task` are the fixed costs of each, and
+the same `with state` if they keep some.
 """
 
 COMBINERS, RATE, WINDOWS = 56, 40_000, 60
@@ -49,9 +50,11 @@ def said(slower: float = SLOWER) -> str:
         f"{1e6 * slower * seconds:.3g}"
         for seconds in (*(MEASURED[name] for name in ("parse", "add", "emit", "partial", "key")), ROUTE)
     )
+    decide, moved = (f"{1e6 * slower * MEASURED[name]:.3g}" for name in ("decide", "route"))
     return (
         f"measured on Spark, {slower:.3g} times as long: {parse} us to read a tuple, {add} us for each window that has "
-        f"it, {emit} us to emit a partial result, {partial} us to merge it, {key} us a key, {route} us to route"
+        f"it, {emit} us to emit a partial result, {partial} us to merge it, {key} us a key; chosen: {route} us to "
+        f"route a tuple (measured: {decide} us to decide, {moved} us to decide, pack and exchange)"
     )
 
 

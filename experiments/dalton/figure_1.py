@@ -7,8 +7,7 @@ from functools import partial
 from typing import Any
 
 from experiments.costs import MULTIPLES, said
-from experiments.dalton.rivals import RIVALS
-from experiments.dalton.team import PRINTED, apart, cooperation
+from experiments.dalton.team import PARAMETERS, PRINTED, SEVERAL, apart, cooperation
 from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, together
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import legend, lines
@@ -19,8 +18,11 @@ FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1 / 2}
 THREADS, KEYS, EXPONENT = 64, 100_000, 1.5
 SECONDS, SINCE, START = 240.0, 120.0, 160_000.0
 INTERVAL = 10.0
-NAMES = ("hash", "two-choices", "dagreedy", "dalton", "dalton as printed", "dagreedy, no forwarding", "bounded")
+APART = "dalton, apart"
+NAMES = ("hash", "two-choices", "dagreedy", "dalton", APART, PARAMETERS, "dagreedy, no forwarding", "bounded")
 COMPARED = NAMES[:4]  # with other costs
+ROUTED = ("hash", "two-choices", "dalton")  # with other costs of routing
+ROUTED_PHASES = ((1, 0.0), (2, 0.0))
 PHASES = {
     "uniform, 1 partitioner": (1, 0.0),
     "uniform, 2 partitioners": (2, 0.0),
@@ -47,6 +49,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 ]
                 for name in COMPARED
             }
+    by_routing: dict[float, dict[str, list[float]]] = {1.0: {name: rates[name] for name in ROUTED}}
+    for routing in MULTIPLES:
+        if routing != 1:
+            tell(f"routing costs {routing:g} times as much")
+            other = replace(setup, routing=routing)
+            by_routing[routing] = {name: [_rate(other, name, *phase) for phase in ROUTED_PHASES] for name in ROUTED}
     second = {name: found[1] / found[0] for name, found in rates.items()}
     last = {name: found[2] for name, found in rates.items()}
     checks = (
@@ -83,7 +91,10 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         "With a second partitioner, "
         + ", ".join(f"{name} sustains {factor:.2f} times as much" for name, factor in list(second.items())[:4])
         + "; once a source is skewed, dalton sustains "
-        + f"{last['dalton']:,.0f} tuples a second, dagreedy {last['dagreedy']:,.0f}, hash {last['hash']:,.0f}.",
+        + f"{last['dalton']:,.0f} tuples a second, dagreedy {last['dagreedy']:,.0f}, hash {last['hash']:,.0f}, and two "
+        f"daltons that do not talk {last[APART]:,.0f}. That a second partitioner brings anything follows from what "
+        "routing costs, which is chosen so that one partitioner is a bottleneck and two are not: with half of it, hash "
+        f"sustains {_second(by_routing[0.5]['hash']):.2f} times as much with the second.",
         checks,
         (
             Table("Tuples a second", ("", *PHASES), tuple(_row(name, found) for name, found in rates.items())),
@@ -93,6 +104,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 ((1, round(alone)), (2, round(last["dagreedy"]))),
             ),
             _costs_table(by_costs),
+            Table(
+                "2 partitioners over 1, uniform, by the cost of routing, which is chosen",
+                ("", *(f"routing x {routing:g}" for routing in MULTIPLES)),
+                tuple((name, *(round(_second(by_routing[each][name]), 2) for each in MULTIPLES)) for name in ROUTED),
+            ),
         ),
         lambda figure: _draw(figure, rates),
     )
@@ -100,6 +116,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
 
 def _row(name: str, rates: list[float]) -> tuple[Cell, ...]:
     return name, *(round(rate) for rate in rates)
+
+
+def _second(rates: list[float]) -> float:
+    """What the second partitioner brings."""
+    return rates[1] / rates[0]
 
 
 def _costs_table(rates: dict[float, dict[str, list[float]]]) -> Table:
@@ -120,11 +141,11 @@ def _rate(setup: Setup, name: str, partitioners: int, s: float, start: float = S
 
 
 def _at(setup: Setup, name: str, partitioners: int, s: float, rate: float) -> Run:
-    keys, rival = round(KEYS * setup.fraction), RIVALS[name]
+    keys, rival = round(KEYS * setup.fraction), SEVERAL["dalton" if name == APART else name]
     team: Partitioners
     if partitioners > 1 and name == "dalton":
         team = cooperation(setup, partitioners, INTERVAL)
-    elif partitioners > 1 and name == "dalton as printed":
+    elif partitioners > 1 and name == PARAMETERS:
         team = cooperation(setup, partitioners, INTERVAL, options=PRINTED)
     else:
         team = apart(setup, rival, partitioners)

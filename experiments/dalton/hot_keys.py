@@ -1,13 +1,16 @@
-"""What routing costs, and how well it balances, by the number of keys that Dalton considers for splitting."""
+"""What routing costs, how well it balances and what is sustained, by the keys that Dalton considers for splitting."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
+from experiments.dalton.rivals import Rival
+from experiments.dalton.word_count import PEAK, Setup, sustained
 from experiments.figure import Tell
 from skewless.core.arrays import Int32Array, Int64Array
 from skewless.split import Dalton, Splitter
@@ -33,11 +36,10 @@ def route(stream: Zipf, tuples: int, workers: int, hot: Sequence[int], repeats: 
     found = []
     for number in hot:
         tell(f"routing with {number} hot keys")
-        hot_at = float(workers * stream.frequencies[number - 1] * BETWEEN)
+        hot_at = _hot_at(stream, workers, number)
         nanoseconds = np.inf
         for _ in range(repeats):
-            # With the paper's parameters: no limit on splitting, and one worker drawn for an exploration.
-            dalton = Dalton(workers, slide=SLIDE, hot_at=hot_at, max_split=None, choices=1, statistics="exact")
+            dalton = Dalton.as_printed(workers, slide=SLIDE, hot_at=hot_at, statistics="exact")
             where, took = timed(dalton, keys)
             nanoseconds = min(nanoseconds, took)
         half = len(keys) // 2  # the policy is learned by then
@@ -45,6 +47,41 @@ def route(stream: Zipf, tuples: int, workers: int, hot: Sequence[int], repeats: 
         fragments = _fragments(keys[half:], where[half:].astype(np.int64), workers)
         found.append(Routed(dalton.hot_keys, nanoseconds, float(loads.max() / loads.mean()), fragments))
     return found
+
+
+def throughput(
+    setup: Setup, stream: Zipf, hot: Sequence[int], slower: Sequence[float], times: tuple[float, float], tell: Tell
+) -> list[float]:
+    """The rates of a word count by the paper's Dalton with thresholds that make about so many keys hot.
+
+    Parameters
+    ----------
+    setup, stream
+        The cluster, and its stream.
+    hot, slower
+        Numbers of hot keys, and for each how many times as long as usual a tuple takes to be routed.
+    times
+        The seconds of a run, and those that do not count.
+    tell
+        Says what is being done.
+    """
+    found: list[float] = []
+    for number, routing in zip(hot, slower, strict=True):
+        tell(f"throughput with {number} hot keys")
+        workers = setup.threads - setup.threads // 8
+        options = {"hot_at": _hot_at(stream, workers, number), "statistics": "exact"}
+
+        def make(n: int, slides: int, options: dict[str, Any] = options) -> Splitter:
+            return Dalton.as_printed(n, slide=None, slides=slides, **options)
+
+        start = found[-1] if found else PEAK
+        rival = Rival(make, forwards=True)
+        found.append(sustained(replace(setup, routing=routing), rival, stream, *times, start))
+    return found
+
+
+def _hot_at(stream: Zipf, workers: int, hot: int) -> float:
+    return float(workers * stream.frequencies[hot - 1] * BETWEEN)
 
 
 def timed(splitter: Splitter, keys: Int64Array) -> tuple[Int32Array, float]:

@@ -8,20 +8,57 @@ from typing import Any
 
 import numpy as np
 
+from experiments.costs import MEASURED, SLOWER
 from experiments.dalton.rivals import RIVALS, Rival
 from experiments.dalton.word_count import Setup
 from skewless.core.arrays import Int64Array
-from skewless.simulate import Cooperation, Partitioners
+from skewless.simulate import Cooperation, Partitioners, Sustained
 from skewless.simulate.arrivals import Keys
 from skewless.split import Broadcast, CooperativeDalton, QTableReducer
 
-WORK = 0.5  # seconds that merging the tables takes
-TELL = 0.5  # seconds that a partitioner takes to send its table and to take over the common one
-SEVERAL: dict[str, Rival] = {**RIVALS, "cam": Rival(RIVALS["cam"].make)}
+WORK = SLOWER * MEASURED["merge"]
+"""Seconds that merging the tables takes."""
+
+TELL = SLOWER * MEASURED["tell"]
+"""Seconds that a partitioner takes to send its table and to take over the common one."""
+
+PARAMETERS = "dalton, the paper's parameters"
+"""Learns together as `dalton` does, by the average of the tables as the paper means it."""
+
+SEVERAL: dict[str, Rival] = {
+    **{name: rival for name, rival in RIVALS.items() if name != "dalton as printed"},
+    PARAMETERS: RIVALS["dalton as printed"],
+    "cam": Rival(RIVALS["cam"].make),
+}
 """The algorithms with several partitioners: those of cAM choose differently, so that its keys are reduced too."""
 
 PRINTED: dict[str, Any] = {"hot_at": 1.0, "choices": 1, "max_split": None}
 OURS: dict[str, Any] = {"hot_at": 0.1}
+
+
+@dataclass(frozen=True)
+class Point:
+    """A rate that is sustained, and how tuples were spread at that rate.
+
+    Attributes
+    ----------
+    rate
+        Tuples a second.
+    imbalance
+        The load of the busiest combiner over the average.
+    fragments
+        The combiners that hold the hottest key.
+    """
+
+    rate: float
+    imbalance: float
+    fragments: float
+
+
+def point(found: Sustained, since: float) -> Point:
+    """What was sustained, and the means of what the run at that rate had after some seconds, with key 0 watched."""
+    late = found.run.time > since
+    return Point(found.rate, float(found.run.max_over_avg[late].mean()), float(found.run.watched[late].mean()))
 
 
 @dataclass(frozen=True)
@@ -45,14 +82,21 @@ class Alternating:
 
 
 class FixedReducer(QTableReducer):
-    """A Q-table reducer that never changes the interval."""
+    """A Q-table reducer that never changes the interval.
+
+    With `values=False` it tells which keys are hot and the load of all, but every partitioner keeps its own values.
+    """
+
+    def __init__(self, *arguments: Any, values: bool = True, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self._tells_values = values
 
     def reduce(self, start: float, work: float, query: Any = 0) -> Broadcast:
         """Merge the messages of a round."""
         fixed = self.interval(query)
         common = super().reduce(start, work, query)
         self._intervals[query] = fixed
-        return replace(common, interval=fixed)
+        return replace(common, interval=fixed, values=common.values if self._tells_values else None)
 
 
 def cooperation(
@@ -65,15 +109,21 @@ def cooperation(
     adaptive: bool = False,
     work: float | Callable[[float], float] = WORK,
     tell: float = TELL,
+    values: bool = True,
+    seed: int = 0,
 ) -> Cooperation:
     """Daltons that learn together: by default ours, whose tables are averaged as the paper means it."""
     options = OURS if options is None else options
     workers = setup.cluster(RIVALS["dalton"]).combiners
-    kind = QTableReducer if adaptive else FixedReducer
-    reducer = kind(partitioners, workers, interval=interval, merge=merge, hot_at=options["hot_at"])
+    common: dict[str, Any] = {"interval": interval, "merge": merge, "hot_at": options["hot_at"]}
+    reducer = (
+        QTableReducer(partitioners, workers, **common)
+        if adaptive
+        else FixedReducer(partitioners, workers, values=values, **common)
+    )
     team = [
-        CooperativeDalton(workers, slide=None, slides=setup.slides, seed=seed, **options)
-        for seed in range(partitioners)
+        CooperativeDalton(workers, slide=None, slides=setup.slides, seed=100 * seed + number, **options)
+        for number in range(partitioners)
     ]
     return Cooperation(reducer, team, work=work, tell=tell)
 

@@ -8,7 +8,9 @@ from pathlib import Path
 import pytest
 
 from benchmarks.costs_page import page
+from benchmarks.messages import told_and_merged
 from experiments.costs import MEASURED, SLOWER, said, work
+from experiments.dalton.team import TELL, WORK
 
 DATA = Path("experiments/costs.json")
 
@@ -45,7 +47,17 @@ def test_the_page_is_that_of_the_data() -> None:
 
 
 def test_the_setup_of_a_figure_says_what_a_tuple_costs() -> None:
-    assert f"{1e6 * SLOWER * MEASURED['parse']:.3g} us to read a tuple" in said()
+    measured, chosen = said().split("; chosen: ")
+    assert f"{1e6 * SLOWER * MEASURED['parse']:.3g} us to read a tuple" in measured
+    assert "to route" not in measured
+    assert chosen.startswith(f"{1e6 * work(windows=3).route:.3g} us to route a tuple")
+
+
+def test_messages_cost_what_was_measured_of_them() -> None:
+    assert (TELL, WORK) == (SLOWER * MEASURED["tell"], SLOWER * MEASURED["merge"])
+    found = told_and_merged(8, tuples=2000, rounds=2)
+    assert all(0 < each.least <= each.seconds <= each.most for each in found.values())
+    assert list(found) == ["tell", "merge"]
 
 
 def test_a_fraction_of_the_stream_keeps_servers_as_busy() -> None:

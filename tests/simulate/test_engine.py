@@ -337,3 +337,24 @@ def test_what_cannot_be_simulated_is_refused_with_a_remedy(call, words):
     with pytest.raises(SkewlessError) as refused:
         call()
     assert words in str(refused.value)
+
+
+def test_the_result_of_a_key_costs_whoever_emits_it():
+    def work(forward):
+        made = cluster(4, 2, key=0.01, forward=forward)
+        return run(made, source(range(8), 8.0), split.Hash(4), seconds=3).work[:, 1:]  # all but the partitioner
+
+    forwarded, reduced = work(True), work(False)
+    assert forwarded[:, :4].sum(axis=1) == pytest.approx([0.08] * 3)
+    assert forwarded[:, 4:].sum() == 0
+    assert reduced[:, :4].sum() == 0
+    assert reduced[:, 4:].sum(axis=1) == pytest.approx([0.08] * 3)
+
+
+def test_planning_a_micro_batch_costs_its_keys_and_only_those_who_plan():
+    made = Cluster(4, 1, ONE_SECOND, Costs(tuple=0.0, partial=0.0, plan=0.001), engine=MicroBatches(1.0))
+    stream = source(np.arange(100) % 50, 100.0)
+    planned = run(made, stream, split.Prompt(4), seconds=3)
+    hashed = run(made, stream, split.Hash(4), seconds=3)
+    assert planned.work[:, 0] == pytest.approx([0.05] * 3)
+    assert hashed.work.sum() == 0

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import numpy as np
+import pytest
+
 from experiments.dalton.rivals import RIVALS
 from experiments.dalton.team import Alternating, apart, cooperation
 from experiments.dalton.word_count import THIRDS, Setup
@@ -35,3 +38,15 @@ def test_partitioners_apart_are_as_many_as_asked_for() -> None:
     team = apart(SETUP, RIVALS["dagreedy"], 4)
     assert len(team) == 4
     assert not team.synced
+
+
+@pytest.mark.parametrize("values", [True, False])
+def test_partitioners_may_keep_their_own_values_and_still_learn_what_is_hot(values: bool) -> None:
+    team = cooperation(SETUP, 2, 10.0, work=0.0, values=values)
+    keys = Zipf(1.5, 50, seed=3).take(4000)
+    at = np.arange(len(keys)) % 2
+    team.route(keys, np.linspace(0.0, 25.0, len(keys)), at)
+    team.advance(30.0)
+    first, second = (router.values(0) for router in team.routers)
+    assert len(first) == len(second) == 14
+    assert np.array_equal(first, second) == values
