@@ -9,7 +9,7 @@ from itertools import groupby
 from experiments.figure import SCALES, Cell, Measured, Scale, Table, command
 from experiments.results import Record
 
-NAMES: dict[Scale, str] = {"small": "Small scale", "full": "The paper's sizes"}
+NAMES: dict[Scale, str] = {"small": "Small scale", "full": "Full scale"}
 
 PAPERS = {
     "autoflow": "AutoFlow (Lu et al.)",
@@ -29,9 +29,9 @@ and it agrees *partly* otherwise. The same as data, with every value and bound, 
 [figures.json](results/figures.json); this page is rendered from it.
 
 `make figures` makes all figures at a small scale, `make figures FIG=gedik-3` one of them, `make figures FIG=gedik` all
-of a paper, and `make figures-full` makes them at the paper's sizes, or as near to these as one core comes. Times are
-those of one core, and differ from machine to machine; where several figures are drawn from one run, the first of them
-has its time.
+of a paper, and `make figures-full` makes them at full scale: the paper's sizes, or as near to these as one core comes,
+as the setup of each says. Times are those of one core, and differ from machine to machine; where several figures are
+drawn from one run, the first of them has its time.
 """
 
 

@@ -8,13 +8,13 @@ from typing import Any
 
 from experiments.costs import MULTIPLES, said
 from experiments.dalton.team import PARAMETERS, PRINTED, SEVERAL, apart, cooperation
-from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, together
+from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, part, together
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import legend, lines
 from skewless.simulate import Partitioners, Run, sustainable
 from skewless.workload import Zipf
 
-FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1 / 2}
+FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1.0}
 THREADS, KEYS, EXPONENT = 64, 100_000, 1.5
 SECONDS, SINCE, START = 240.0, 120.0, 160_000.0
 INTERVAL = 10.0
@@ -81,7 +81,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         (
             Scaled("servers", "not said", f"{THREADS}: an eighth reducers"),
             Scaled("sources", "2, uniform; then one is skewed", "the same; Zipf 1.5"),
-            Scaled("keys", "not said", f"{round(KEYS * setup.fraction):,}: {setup.fraction:g} of 100,000"),
+            Scaled("keys", "not said", f"{round(KEYS * setup.fraction):,}: {part(setup.fraction)} of 100,000"),
             Scaled("windows", "not said", "60 s by 20 s"),
             Scaled(
                 "time", "one run; partitioners doubled at t = 50k", f"a run of {SECONDS:g} s for each phase and rate"

@@ -7,7 +7,7 @@ from typing import Any
 from experiments.costs import said, work
 from experiments.dalton.hot_keys import Routed, route, throughput
 from experiments.dalton.statistics import MODES, Cost, costs
-from experiments.dalton.word_count import MINUTE, THIRDS, Setup
+from experiments.dalton.word_count import MINUTE, THIRDS, Setup, part
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import lines
 from skewless.workload import Zipf
@@ -119,7 +119,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 "end-to-end throughput (10c)",
                 "measured, windows not said",
                 f"simulated: 64 threads, windows of 60 s by 1 s and by 20 s, {round(ROUTED_KEYS * FRACTION[scale]):,} "
-                f"keys and {FRACTION[scale]:g} of the rate, {TIMES[0]:g} s; routing takes longer as measured here",
+                f"keys and {part(FRACTION[scale])} of the rate, {TIMES[0]:g} s; routing takes longer as measured here",
             ),
             Scaled("costs (10c)", "not said", said()),
         ),

@@ -11,7 +11,7 @@ from experiments.costs import MEASURED, MULTIPLES, said
 from experiments.dalton.hot_keys import timed
 from experiments.dalton.rivals import Rival
 from experiments.dalton.scaling import streams
-from experiments.dalton.word_count import Setup, sustained
+from experiments.dalton.word_count import Setup, part, sustained
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from skewless.split import Dalton
 from skewless.workload import Zipf
@@ -90,7 +90,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     return Outcome(
         (
             Scaled("servers", "64 threads", f"{THREADS}: 56 combiners, 8 reducers"),
-            Scaled("keys, rate", "450,000, 200,000, 100,000; not said", f"{setup.fraction:g} of them"),
+            Scaled("keys, rate", "450,000, 200,000, 100,000; not said", f"{part(setup.fraction)} of them"),
             Scaled("windows", "60 s by 1 s", "60 s by 1 s"),
             Scaled("time at a rate", "not said", f"{TIMES[0]:g} s, the first {TIMES[1]:g} s not counted"),
             Scaled("costs", "not said", said()),
@@ -127,8 +127,8 @@ def _forwarding(setup: Setup, stream: Zipf, known: dict[str, dict[str, float]], 
 def _nanoseconds(setup: Setup, rival: Rival, stream: Zipf) -> float:
     """What a tuple takes a partitioner on one core, from the second half of the slides on."""
     splitter, took = rival.make(setup.cluster(rival).combiners, setup.slides), []
-    for part in np.array_split(stream.take(TIMED), PARTS):
-        took.append(timed(splitter, part)[1])
+    for piece in np.array_split(stream.take(TIMED), PARTS):
+        took.append(timed(splitter, piece)[1])
         splitter.end_slide()  # type: ignore[attr-defined]  # Dalton has slides
     return float(np.median(took[PARTS // 2 :]))
 

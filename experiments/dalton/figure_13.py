@@ -10,14 +10,14 @@ from typing import Any
 from experiments.costs import MULTIPLES, said, work
 from experiments.dalton.rivals import PAPERS
 from experiments.dalton.team import PARAMETERS, PRINTED, SEVERAL, TELL, WORK, Point, apart, cooperation, point
-from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, gain_checks, gains, gains_by_costs, together
+from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, gain_checks, gains, gains_by_costs, part, together
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from skewless.simulate import Partitioners, Run, sustainable
 from skewless.simulate.arrivals import Keys
 from skewless.workload import Zipf
 from skewless.workload.shift import spread
 
-FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1 / 4}
+FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1.0}
 THREADS, KEYS, EXPONENT = 64, 100_000, 1.5
 SECONDS, SINCE, START = 240.0, 120.0, 200_000.0
 INTERVAL = 10.0
@@ -75,7 +75,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled(
                 "keys, rate",
                 "100,000 to 1,000,000, not said",
-                f"{keys:,}: {setup.fraction:g} of 100,000, and of the rate",
+                f"{keys:,}: {part(setup.fraction)} of 100,000, and of the rate",
             ),
             Scaled("Zipf exponent", "1.5", "1.5"),
             Scaled(

@@ -21,7 +21,7 @@ from experiments.dalton.team import (
     cooperation,
     point,
 )
-from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, capacity, together
+from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, capacity, part, together
 from experiments.figure import Cell, Check, Figure, Measured, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import lines
 from skewless.simulate import Partitioners, Run, sustainable
@@ -29,7 +29,7 @@ from skewless.simulate.arrivals import Keys
 from skewless.workload import Zipf
 
 THREADS = 64
-FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1 / 4}
+FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1 / 2}
 PHASE: dict[Scale, float] = {"small": 500.0, "full": 5000.0}
 PHASE_FRACTION = 1 / 32
 KEYS, EXPONENT = 100_000, 1.5
@@ -120,13 +120,13 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled(
                 "keys, rate",
                 "100,000 to 1,000,000, not said",
-                f"{keys:,}: {setup.fraction:g} of 100,000, and of the rate",
+                f"{keys:,}: {part(setup.fraction)} of 100,000, and of the rate",
             ),
             Scaled("time at a rate (14a)", "not said", f"{SECONDS:g} s, the last {SECONDS - SINCE:g} s counted"),
             Scaled(
                 "a phase of the reducer (14b)",
                 "5,000 s",
-                f"{PHASE[scale]:g} s, {PHASE_FRACTION:g} of the keys and rate",
+                f"{PHASE[scale]:g} s, {part(PHASE_FRACTION)} of the keys and rate",
             ),
             Scaled(
                 "time of the reducer",

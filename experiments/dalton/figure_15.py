@@ -10,14 +10,14 @@ import numpy as np
 from experiments.costs import said
 from experiments.dalton.rivals import RIVALS
 from experiments.dalton.team import PRINTED, cooperation
-from experiments.dalton.word_count import THIRDS, Setup, together
+from experiments.dalton.word_count import THIRDS, Setup, part, together
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import legend, lines
 from skewless.core.arrays import FloatArray
 from skewless.simulate.arrivals import Keys
 from skewless.workload import Zipf
 
-FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1 / 4}
+FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1.0}
 THREADS, KEYS, EXPONENT = 64, 100_000, 1.5
 PARTITIONERS = (1, 2, 4, 8)
 RATE, SECONDS, SETTLED = 200_000.0, 600.0, 300.0
@@ -114,7 +114,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled("windows", "60 s by 20 s", "60 s by 20 s"),
             Scaled("sources", "half uniform, half Zipf 1.5", "the same; at one partitioner, both in turn"),
             Scaled("keys", "100,000 to 1,000,000", f"{round(KEYS * setup.fraction):,}"),
-            Scaled("rate", "not said", f"{setup.fraction:g} of {RATE:,.0f} tuples a second"),
+            Scaled("rate", "not said", f"{part(setup.fraction)} of {RATE:,.0f} tuples a second"),
             Scaled("DSYNC, time", "10 s at best, not said", f"{INTERVAL:g} s, {SECONDS:g} s"),
             Scaled("costs", "not said", said()),
         ),

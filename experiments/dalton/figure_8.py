@@ -8,7 +8,7 @@ from experiments.costs import work
 from experiments.dalton.planning import PLANNING, planning_table, told_planning
 from experiments.dalton.rivals import BATCHED, PAPERS_BATCHED, RIVALS
 from experiments.dalton.scaling import SYNTHETIC, THREADS, by_costs, draw, rates_of, scales, streams, tables
-from experiments.dalton.word_count import Setup, gain_checks, gains, growth, sustained
+from experiments.dalton.word_count import Setup, gain_checks, gains, growth, part, sustained
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Tell
 
 FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1 / 4}
@@ -89,7 +89,9 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         (
             *(line for line in scales(setup, TIMES) if line.what != "rate"),
             Scaled("micro-batches", "not said", "1 s, partitioned, combined and reduced one after the other"),
-            Scaled("rate", "not said", f"{setup.fraction:g} of what is shown, on servers that are slower by as much"),
+            Scaled(
+                "rate", "not said", f"{part(setup.fraction)} of what is shown, on servers that are slower by as much"
+            ),
         ),
         f"On {SYNTHETIC} with 64 threads dalton sustains {zipf['dalton'][-1]:,.0f} tuples a second, prompt "
         f"{zipf['prompt'][-1]:,.0f}, shuffle {zipf['shuffle'][-1]:,.0f}, hash {zipf['hash'][-1]:,.0f}. On T4SA-like, "

@@ -13,7 +13,17 @@ from experiments.dalton.planning import PLANNING, planning_table, told_planning
 from experiments.dalton.rivals import BATCHED, PAPERS, PAPERS_BATCHED, RIVALS, SHOWN
 from experiments.dalton.scaling import MILDER
 from experiments.dalton.shifts import FREE, Phases, phases
-from experiments.dalton.word_count import PEAK, THIRDS, Setup, at_rate, capacity, gain_checks, gains, gains_by_costs
+from experiments.dalton.word_count import (
+    PEAK,
+    THIRDS,
+    Setup,
+    at_rate,
+    capacity,
+    gain_checks,
+    gains,
+    gains_by_costs,
+    part,
+)
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import legend, lines
 from skewless.workload import Zipf, new_skews, uniform_then_zipf, voters_like
@@ -129,7 +139,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled(
                 "keys, rate",
                 "100,000 to 1,000,000, not said",
-                f"{keys:,}: {setup.fraction:g} of 100,000, and of the rate",
+                f"{keys:,}: {part(setup.fraction)} of 100,000, and of the rate",
             ),
             Scaled("windows", "60 s by 1 s; clustering 60 s by 20 s", "the same"),
             Scaled("a phase", "1,000 s (9d)", f"{phase:g} s; {short:g} s (9b), 100 s (9c)"),

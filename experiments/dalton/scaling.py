@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.costs import MULTIPLES, said
 from experiments.dalton.rivals import SHOWN, Rival
-from experiments.dalton.word_count import PEAK, Setup, gains_by_costs, sustained
+from experiments.dalton.word_count import PEAK, Setup, gains_by_costs, part, sustained
 from experiments.figure import Cell, Scaled, Table, Tell
 from experiments.picture import legend, lines
 from skewless.workload import Zipf, zipf_with_top
@@ -88,15 +88,17 @@ def _row(name: str, rates: list[float]) -> tuple[Cell, ...]:
 
 def scales(setup: Setup, times: tuple[float, float]) -> tuple[Scaled, ...]:
     """The setup beside the paper's."""
-    part = f"{setup.fraction:g} of them"
+    them = f"{part(setup.fraction)} of them"
     return (
         Scaled("threads", "8, 16, 32, 64; 1, 2, 4, 8 of them reducers", "the same"),
-        Scaled("keys of T4SA, Elections", "450,000, 200,000", part),
+        Scaled("keys of T4SA, Elections", "450,000, 200,000", them),
         Scaled("keys of the synthetic stream", "100,000 to 1,000,000", f"{round(KEYS * setup.fraction):,}"),
         Scaled("hottest keys", "2.69 %, 7.2 %, up to 38.45 %", "2.69 %, 7.2 %, 38 % (Zipf 1.5)"),
         Scaled("windows", "60 s by 1 s", "60 s by 1 s"),
         Scaled(
-            "rate", "up to 40,000 tuples a second", f"{setup.fraction:g} of it, on servers that are slower by as much"
+            "rate",
+            "up to 40,000 tuples a second",
+            f"{part(setup.fraction)} of it, on servers that are slower by as much",
         ),
         Scaled("time at a rate", "not said", f"{times[0]:g} s, the first {times[1]:g} s not counted"),
         Scaled("costs", "not said", said()),

@@ -82,6 +82,15 @@ class Setup:
         return rival.make(self.cluster(rival).combiners, 1 if self.batches else self.slides)
 
 
+def part(fraction: float) -> str:
+    """How much is simulated, in words.
+
+    >>> part(1 / 8), part(1.0)
+    ('1/8', 'all')
+    """
+    return "all" if fraction == 1 else f"1/{1 / fraction:g}"
+
+
 def at_rate(setup: Setup, rival: Rival, keys: Keys, rate: float, seconds: float) -> Run:
     """A run with one partitioner at a rate of the paper's cluster."""
     source = Source(keys, rate * setup.fraction)

@@ -54,7 +54,8 @@ def test_the_setup_of_a_figure_says_what_a_tuple_costs() -> None:
 
 
 def test_messages_cost_what_was_measured_of_them() -> None:
-    assert (TELL, WORK) == (SLOWER * MEASURED["tell"], SLOWER * MEASURED["merge"])
+    charged = {"tell": TELL, "merge": WORK}
+    assert charged == {name: SLOWER * MEASURED[name] for name in charged}
     found = told_and_merged(8, tuples=2000, rounds=2)
     assert all(0 < each.least <= each.seconds <= each.most for each in found.values())
     assert list(found) == ["tell", "merge"]
