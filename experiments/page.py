@@ -6,9 +6,11 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from experiments import costs
 from experiments.figure import SCALES, Cell, Measured, Scale, Table, command
 from experiments.results import Record
 
+COSTS, MEASURED_ON = "costs", "measured on Spark"
 NAMES: dict[Scale, str] = {"small": "Small scale", "full": "Full scale"}
 
 PAPERS = {
@@ -73,7 +75,9 @@ def _parting(figures: Sequence[Sequence[Record]]) -> Iterator[str]:
     for runs in apart:
         told = ", ".join(f"{run.verdict} at the {run.scale} scale" for run in runs)
         missed = sorted({check.name for run in runs for check in run.checks if not check.holds})
-        yield f"- [{runs[0].id}](#{anchor(runs[0].id)}): {told}, because of: {'; '.join(missed)}."
+        old = ", ".join(f"the {run.scale} scale was made with older costs" for run in runs if outdated(run))
+        because = "; ".join([*missed, *filter(None, [old])])
+        yield f"- [{runs[0].id}](#{anchor(runs[0].id)}): {told}, because of: {because}."
 
 
 def _section(runs: Sequence[Record]) -> Iterator[str]:
@@ -86,6 +90,8 @@ def _section(runs: Sequence[Record]) -> Iterator[str]:
         yield f"**{NAMES[run.scale]}: {run.verdict}.** {run.found}"
         yield ""
         yield f"Made by `{command(run.id, run.scale)}` in {run.seconds:,.0f} s of one core."
+        if outdated(run):
+            yield "What work costs was measured anew since then, so that this run cannot be compared with newer ones."
         yield ""
         yield from _rows(("", "the paper", "here"), [tuple(line) for line in run.setup])
         yield ""
@@ -139,6 +145,13 @@ def written(cell: Cell) -> str:
     if size >= 10:
         return f"{cell:.1f}"
     return f"{cell:.2f}" if size >= 0.1 or round(cell, 2) == cell else f"{cell:.2g}"
+
+
+def outdated(record: Record) -> bool:
+    """Whether a figure of Dalton was made with other costs than those that are measured today."""
+    today = costs.said().partition(";")[0]
+    found = [line.ours for line in record.setup if line.what == COSTS and line.ours.startswith(MEASURED_ON)]
+    return record.id.startswith("dalton-") and not all(each.startswith(today) for each in found)
 
 
 def anchor(heading: str) -> str:

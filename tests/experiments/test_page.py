@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from experiments import page, results
+from experiments import costs, page, results
 from experiments.figure import Cell, Check, Measured, Scaled, Table
 from experiments.results import Record
 
@@ -50,6 +50,22 @@ def test_verdicts_that_part_are_named() -> None:
 def test_verdicts_that_do_not_part_are_said_to_be_the_same() -> None:
     text = page.render([replace(SMALL, checks=FULL.checks), FULL])
     assert "Figures that were made at both scales have the same verdict at both." in text
+
+
+@pytest.mark.parametrize(
+    ("line", "outdated"),
+    [
+        (costs.said(), False),
+        (costs.said().partition("; chosen")[0] + ", 4.38 us to route", False),
+        ("measured on Spark, 28.5 times as long: 140 us to read a tuple", True),
+        ("none: statistics alone", False),
+    ],
+)
+def test_a_figure_that_was_made_with_other_costs_says_so(line: str, outdated: bool) -> None:
+    full = replace(FULL, setup=(*FULL.setup, Scaled("costs", "not said", line)))
+    text = page.render([SMALL, full])
+    assert ("What work costs was measured anew since then" in text) == outdated
+    assert ("the full scale was made with older costs." in text) == outdated
 
 
 def test_figures_are_grouped_by_paper() -> None:
