@@ -21,7 +21,7 @@ $(ready) $(docs) $(learn): export PIP_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_BUILD_CONSTRAINT := $(pins)
 $(ready) $(docs) $(learn): export PIP_USE_PEP517 := 1
 
-.PHONY: help test test-learn test-long fast soak lint docs bench bench-autoflow bench-blocks bench-batches bench-chop bench-costs bench-elastic bench-nexmark bench-place bench-planning bench-route bench-shuffle bench-simulator bench-skew bench-sliding bench-spark bench-team bench-versions demo figures figures-full clean java compiling
+.PHONY: help test test-learn test-long fast soak lint docs bench bench-autoflow bench-blocks bench-batches bench-chop bench-costs bench-elastic bench-learn bench-nexmark bench-place bench-planning bench-route bench-shuffle bench-simulator bench-skew bench-sliding bench-spark bench-team bench-versions demo figures figures-full clean java compiling
 
 help:  ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "make %-14s %s\n", $$1, $$2 }' Makefile
@@ -110,6 +110,9 @@ bench-sliding: java $(ready) | compiling  ## measure sliding windows on Spark as
 
 bench-team: java $(ready) | compiling  ## measure tasks that learn together, on Spark and without it
 	.venv/bin/python -m benchmarks.team
+
+bench-learn: $(learn) | compiling  ## measure how fast PartLy's environment and its training are
+	JAX_PLATFORMS=cpu .venv/bin/python -m benchmarks.learn
 
 bench-simulator: $(ready) | compiling  ## measure how fast one core simulates 10^8 tuples
 	.venv/bin/python -m benchmarks.simulator
