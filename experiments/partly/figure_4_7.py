@@ -10,6 +10,8 @@ import numpy as np
 from experiments.figure import Check, Figure, Measured, Outcome, Scale, Scaled, Table, Tell
 from experiments.partly.setting import BATCHES, BLOCKS, TUPLES, streams
 from experiments.picture import legend
+from skewless import split
+from skewless.core.arrays import Int64Array
 from skewless.simulate.balance import RIVALS, Balance, balances
 
 ALL = ("partly", *RIVALS)
@@ -18,8 +20,8 @@ Found = Mapping[str, Mapping[str, Balance]]
 
 def run(scale: Scale, tell: Tell) -> Outcome:
     """Divide micro-batches of all streams by all techniques."""
-    found = {}
-    for name, batches in streams(scale).items():
+    found, given = {}, streams(scale)
+    for name, batches in given.items():
         tell(name)
         found[name] = balances(batches, BLOCKS)
     beyond = {name: _beyond(each) for name, each in found.items()}
@@ -35,7 +37,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             "largest BSI of PartLy beyond 1.1 times Prompt's, in percent of a block, the most of all streams",
             max(beyond.values()),
             high=2.0,
-            why="; ".join(f"{name}: {value:.2f} %" for name, value in beyond.items() if value > 2),
+            why="; ".join(
+                f"{name}: {value:.2f} %, {_largest(given[name], found[name])}"
+                for name, value in beyond.items()
+                if value > 2
+            ),
         ),
         Check(
             "mean BCI of PartLy over that of hash, the most of all streams",
@@ -111,6 +117,18 @@ def run(scale: Scale, tell: Tell) -> Outcome:
 def _beyond(found: Mapping[str, Balance]) -> float:
     """What the BSI of a micro-batch by PartLy has beyond 1.1 times Prompt's, at most, in percent of a block."""
     return float(100 * (found["partly"].bsi - 1.1 * found["prompt"].bsi).max())
+
+
+def _largest(batches: Sequence[Int64Array], found: Mapping[str, Balance]) -> str:
+    """What is in the largest block of the micro-batch with the largest one, its two largest fragments first."""
+    keys = batches[int(found["partly"].bsi.argmax())]
+    block = split.PartLy(BLOCKS).partition(keys)
+    inside, tuples = np.unique(keys[block == np.bincount(block).argmax()], return_counts=True)
+    most = np.argsort(-tuples)[:2]
+    parts = [
+        f"{tuples[i] * BLOCKS / len(keys):.3f} of a key in {len(np.unique(block[keys == inside[i]]))}" for i in most
+    ]
+    return f"where the largest block has {len(inside)} keys: {' blocks and '.join(parts)}"
 
 
 def _over(found: Mapping[str, Balance], cost: str, other: str, name: str = "partly") -> float:

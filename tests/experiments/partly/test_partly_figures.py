@@ -11,6 +11,7 @@ from experiments.partly.curves import EPISODES, FILE, SCHEMES, SEEDS, UPDATES
 from experiments.partly.setting import BLOCKS, streams
 from experiments.prompt.rivals import LEARNED
 from experiments.prompt.setting import Setting
+from skewless import split
 from skewless.simulate.balance import Balance, balances
 from skewless.split.weights import Weights
 
@@ -85,6 +86,15 @@ def test_techniques_that_are_more_even_than_partly_are_named_with_both_values() 
     assert figure_4_7._lead(found) == pytest.approx(0.15)
     assert figure_4_7._over(found, "splits", "prompt") == 2.0
     assert figure_4_7._extra(found, "partly") == pytest.approx(0.2)
+
+
+def test_the_largest_block_is_told_by_its_largest_fragments() -> None:
+    batches = [np.random.default_rng(seed).zipf(1.5, 5_000) % 300 for seed in (1, 2)]
+    found = {"partly": Balance(np.array([0.1, 0.2]), *(np.zeros(2) for _ in range(3)))}
+    block = split.PartLy(BLOCKS).partition(batches[1])
+    inside, tuples = np.unique(batches[1][block == np.bincount(block).argmax()], return_counts=True)
+    told = figure_4_7._largest(batches, found)
+    assert told.startswith(f"where the largest block has {len(inside)} keys: {tuples.max() * BLOCKS / 5_000:.3f} of a")
 
 
 def test_what_was_added_to_explain_a_curve_does_not_move_the_goal(monkeypatch: pytest.MonkeyPatch) -> None:
