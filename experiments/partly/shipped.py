@@ -5,14 +5,16 @@ neither training nor a figure uses: those whose BSI keeps to the limit on all of
 fewest fragments. Every candidate is in shipped.json with its numbers.
 
 It needs the extra `learn`. Policies that are in the folder already are not trained again, so that seeds can be trained
-beside each other: `python -m experiments.partly.shipped FOLDER 1`, and at the end without a seed.
+beside each other: `python -m experiments.partly.shipped FOLDER 1`, and at the end without a seed. Seeds that are not
+among those of the choice only tell how often a training fails: with `python -m experiments.partly.shipped FOLDER 3 4 5`
+their policies are measured on the same streams and noted beside the candidates, and none of them is shipped.
 """
 
 from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
@@ -29,7 +31,8 @@ SEEDS = (1, 2)
 UPDATES, FIRST, EVERY = 300, 100, 10
 KEYS = 128  # most keys of an episode
 Rivals = tuple[list[Int64Array], dict[str, Balance]]
-LIMIT = 0.015  # of a block, beyond 1.1 times Prompt's BSI; figures ask for 0.02
+LIMIT = 0.015  # of a block, beyond 1.1 times Prompt's BSI
+MEETS = 0.02  # the same, as figures ask for it
 
 
 @dataclass(frozen=True)
@@ -94,26 +97,44 @@ def choose(candidates: list[Candidate]) -> Candidate:
 
 
 def main(folder: Path, seeds: list[int]) -> None:
-    """Train these seeds; or, if none is given, those that are missing, and ship the best."""
+    """Train these seeds, and measure those that are not of the choice; or, if none is given, ship the best."""
     folder.mkdir(parents=True, exist_ok=True)
     for seed in seeds or SEEDS:
         if not (folder / f"policy-{seed}-{UPDATES}.npz").exists():
             train(seed, folder)
-    if seeds:
+    others = [seed for seed in seeds if seed not in SEEDS]
+    if seeds and not others:
         return
+    told = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    if others:
+        beside = {str(seed): [asdict(each) for each in candidates_of([seed], folder)] for seed in others}
+        told["beside"] = told.get("beside", {}) | beside
+        share = {seed: f"{sum(map(meets, found))} of {len(found)}" for seed, found in told["beside"].items()}
+        print(f"policies within {MEETS:.0%} of a block and the BCI of hash, by seed: {share}")
+    else:
+        candidates = candidates_of(SEEDS, folder)
+        best = choose(candidates)
+        told |= {"chosen": asdict(best), "candidates": [asdict(each) for each in candidates]}
+        SHIPPED.write_bytes((folder / f"policy-{best.seed}-{best.update}.npz").read_bytes())
+        print(best)
+    RECORD.write_text(json.dumps(told, indent=1) + "\n")
+
+
+def meets(told: Mapping[str, float]) -> bool:
+    """Whether a candidate of the record is as even as the figures ask for, in tuples and in keys."""
+    return told["beyond"] <= MEETS and told["bci"] <= 1
+
+
+def candidates_of(seeds: Sequence[int], folder: Path) -> list[Candidate]:
+    """The policies of these seeds in a folder, on the streams that decide."""
     updates = np.arange(FIRST, UPDATES + 1, EVERY).tolist()
-    files = {(seed, update): folder / f"policy-{seed}-{update}.npz" for seed in SEEDS for update in updates}
+    files = {(seed, update): folder / f"policy-{seed}-{update}.npz" for seed in seeds for update in updates}
     prompt, hashed = split.Prompt(BLOCKS).partition, split.Hash(BLOCKS).route
     rivals = [
         (batches, {"prompt": balance(batches, prompt, BLOCKS), "hash": balance(batches, hashed, BLOCKS)})
         for batches in streams("small", CHOOSING).values()
     ]
-    candidates = [measured(*which, file, rivals) for which, file in files.items()]
-    best = choose(candidates)
-    told = {"chosen": asdict(best), "candidates": [asdict(each) for each in candidates]}
-    RECORD.write_text(json.dumps(told, indent=1) + "\n")
-    SHIPPED.write_bytes(files[best.seed, best.update].read_bytes())
-    print(best)
+    return [measured(*which, file, rivals) for which, file in files.items()]
 
 
 if __name__ == "__main__":

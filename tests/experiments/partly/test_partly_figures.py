@@ -138,5 +138,7 @@ def test_the_shipped_policy_is_the_one_that_the_rule_chooses() -> None:
     assert best == shipped.Candidate(**told["chosen"])
     made = Weights.load().made
     assert (made["seed"], made["update"]) == (best.seed, best.update)
+    by_seed = {seed: [each for each in told["candidates"] if each["seed"] == seed] for seed in shipped.SEEDS}
+    assert [sum(map(shipped.meets, found)) for found in by_seed.values()] == [0, 4]  # as the README says
     few = [shipped.Candidate(1, 1, 0.01, 0.5, 0.9), shipped.Candidate(1, 2, 0.014, 0.5, 0.6)]
     assert shipped.choose([*few, shipped.Candidate(1, 3, 0.02, 0.5, 0.3)]) is few[1]
