@@ -92,7 +92,8 @@ def routed(spark: SparkSession, folder: Path, split: str) -> Arrived:
         arrived.fragments.append(len(rows) / len({row[1] for row in rows}))
         if split == "partly":
             watching.wait(batch)  # what was learned from the micro-batches before is in force, as at a usual pace
-        arrived.hot.append(len(watching.policy.keys) if split == "partly" else 0)
+        # The query is not heard of before its first micro-batch is done.
+        arrived.hot.append(len(watching.policy.keys) if split == "partly" and batch else 0)
 
     stream = spark.readStream.schema("word string, number long").option("maxFilesPerTrigger", 1)
     keyed = sk.keyed(stream.parquet(str(folder / "in")), "word", workers=WORKERS, split=split)
