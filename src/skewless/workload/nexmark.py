@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
+from numbers import Integral, Real
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -116,11 +118,14 @@ class Nexmark:
 
     def __post_init__(self) -> None:
         """Check rates, ratios and that hot spots have owners."""
-        if not self.rate > 0:
-            raise SkewlessError(f"rate is {self.rate} events a second; give more than 0")
-        for name in ("hot_auctions", "hot_sellers", "hot_bidders", "in_flight", "active"):
-            if getattr(self, name) < 1:
-                raise SkewlessError(f"{name} is {getattr(self, name)}; give at least 1")
+        rate: Any = self.rate
+        if not isinstance(rate, Real) or not 0 < float(rate) < float("inf"):
+            raise SkewlessError(f"rate is {rate!r} events a second; give a number of more than 0")
+        least = dict.fromkeys(("hot_auctions", "hot_sellers", "hot_bidders", "in_flight", "active"), 1) | {"seed": 0}
+        for name, low in least.items():
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
+                raise SkewlessError(f"{name} is {value!r}; give a whole number of at least {low}")
         if self.hot_spots and self.owner is None:
             raise SkewlessError("hot spots are auctions of some workers: give owner=, the worker of each auction")
 
