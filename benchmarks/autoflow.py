@@ -6,9 +6,10 @@ two cores can hold five busy workers. Latency is the commit of the micro-batch m
 row of the source. Whether a placement was announced or in force is read from the control that the rows of a
 micro-batch bore.
 
-`make bench-autoflow` runs all workloads (about 35 minutes) and writes docs/results/autoflow.json, from which the
-figures are drawn; `python -m benchmarks.autoflow 5ab 6` runs those whose names begin so, and keeps the others, and
-`python -m benchmarks.autoflow 5ab/even` runs one of the three.
+`make bench-autoflow` runs the first workload of figure 5 with all three placers, and those of figures 6 and 7 without
+moving and with `autoflow` (about 15 minutes), and writes docs/results/autoflow.json, from which the figures are drawn.
+`python -m benchmarks.autoflow 5ef 5ij 5mn` runs those whose names begin so, and keeps the others (about 9 minutes);
+`python -m benchmarks.autoflow 6a/even` runs a workload with one placer.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ import sys
 import tempfile
 import time
 from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from typing import Any
@@ -31,15 +34,18 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 import skewless as sk
-from experiments.autoflow.setting import FACTOR, FIXED, LOAD, SLOTS, SPIKES, WANDERING, WORK, Case, bids
+from experiments.autoflow.setting import FACTOR, FIXED, LOAD, SLOTS, SPIKES, START, WANDERING, WORK, Case, bids
 from skewless import place
 from skewless.control.version import Version
 
 TARGET = Path("docs/results/autoflow.json")
 SLICE, EVERY = 0.25, 100
 """Seconds of a file, and rows of which one is sampled."""
-LONGEST = {"off": 45.0, "autoflow": 105.0, "even": 60.0}
-"""Seconds of a run with a hot spot that stays: without moving it only gets worse, and `autoflow` has most to show."""
+LONGEST = {"off": START + 30.0, "autoflow": START + 60.0, "even": START + 45.0}
+"""Seconds of a run with a hot spot that stays: without moving it only gets worse."""
+MOST = START + 120.0
+"""The same for the first workload with `autoflow`, for 30 micro-batches and more."""
+USUAL = ("5ab/off", "5ab/autoflow", "5ab/even", "6/off", "6/autoflow", "7/off", "7/autoflow")
 AT_ONCE = place.Rule(alpha=1.0, cost=0.0, byte_cost=0.0, memory=0.0)  # `factor` alone decides
 PLACERS: dict[str, tuple[Any, Any]] = {
     "off": ("hash", place.Rule(alpha=float("inf"))),
@@ -78,13 +84,7 @@ def main() -> None:
     """Run what is asked for, and put it to what is in the file."""
     if not TARGET.parent.is_dir():
         sys.exit(f"there is no {TARGET.parent} here; run this from the top of the repository, as the Makefile does")
-    asked = [each.partition("/") for each in sys.argv[1:] or [""]]
-    wanted = [
-        (case, name)
-        for case in (*FIXED, *SPIKES, *WANDERING)
-        for name in PLACERS
-        if any(case.name.startswith(begin) and one in ("", name) for begin, _, one in asked)
-    ]
+    wanted = chosen(sys.argv[1:])
     if not wanted:
         sys.exit(f"no workload begins with {' or '.join(sys.argv[1:])}")
     for workers in sorted({case.workers for case, _ in wanted}):
@@ -101,6 +101,33 @@ def main() -> None:
     print(f"written to {TARGET}")
 
 
+def chosen(asked: Sequence[str]) -> list[tuple[Case, str]]:
+    """The workloads whose names begin as asked, with the placer that stands behind a slash or with all.
+
+    If no placer is named, `even` runs only with the first workload: it is not what the figures are about.
+
+    >>> [(case.off, name) for case, name in chosen(["5ab/even", "6"])]
+    [('5ab', 'even'), ('6a', 'off'), ('6a', 'autoflow'), ('6c', 'off'), ('6c', 'autoflow')]
+    """
+    names = [each.partition("/") for each in asked or USUAL]
+    return [
+        (case, name)
+        for case in (*FIXED, *SPIKES, *WANDERING)
+        for name in PLACERS
+        if any(
+            case.name.startswith(begin) and (one == name or (not one and (name != "even" or case is FIXED[0])))
+            for begin, _, one in names
+        )
+    ]
+
+
+def seconds_of(case: Case, name: str) -> float:
+    """How long rows come."""
+    if case not in FIXED:
+        return case.seconds
+    return MOST if case is FIXED[0] and name == "autoflow" else LONGEST[name]
+
+
 def _warm(spark: SparkSession, folder: Path, workers: int) -> None:
     """A short run, so that Python and the JVM have loaded what they need."""
     run(spark, folder, Case("warm up", workers, (), 6.0, 1), "even")
@@ -108,8 +135,10 @@ def _warm(spark: SparkSession, folder: Path, workers: int) -> None:
 
 def _keep(spark: SparkSession, case: Case, name: str, batches: list[dict[str, Any]]) -> None:
     found = json.loads(TARGET.read_text()) if TARGET.exists() else {}
+    now = {each.name for each in (*FIXED, *SPIKES, *WANDERING)}
+    found["runs"] = {name: runs for name, runs in found.get("runs", {}).items() if name in now}
     found |= {"spark": spark.version, "work": WORK, "load": LOAD, "slots": SLOTS, "every": EVERY, "slice": SLICE}
-    found.setdefault("runs", {}).setdefault(case.name, {})[name] = batches
+    found["runs"].setdefault(case.name, {})[name] = batches
     lines = json.dumps(found, indent=1)
     TARGET.write_text(_short(lines) + "\n")
     rows = np.sum([batch["rows"] for batch in batches], axis=0)
@@ -137,7 +166,7 @@ def _short(text: str) -> str:
 def run(spark: SparkSession, folder: Path, case: Case, name: str) -> list[dict[str, Any]]:
     """The micro-batches of a query that were committed while rows came, in seconds since the first row."""
     work = Path(tempfile.mkdtemp(dir=folder))
-    seconds = LONGEST[name] if case in FIXED else case.seconds
+    seconds = seconds_of(case, name)
     slices = write_slices(work / "waiting", case, seconds)
     (work / "in").mkdir()
     source = spark.readStream.schema("auction long, price long, at double, number long").parquet(str(work / "in"))
@@ -180,7 +209,7 @@ def run(spark: SparkSession, folder: Path, case: Case, name: str) -> list[dict[s
 def write_slices(folder: Path, case: Case, seconds: float) -> list[tuple[float, Path]]:
     """Files of the bids of each slice, and when each is due; before them two of a few rows that are not measured."""
     folder.mkdir(parents=True)
-    at, auction, price = bids(case)
+    at, auction, price = bids(replace(case, seconds=seconds))
     number = np.arange(len(at))
     slices = []
     for i in range(-2, round(seconds / SLICE)):

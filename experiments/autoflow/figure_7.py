@@ -2,12 +2,31 @@
 
 from __future__ import annotations
 
-from experiments.autoflow.reducers import AUTOFLOW, OFF, Runs, draw, kinds, moving, peaks, run_all, setup
-from experiments.autoflow.setting import WANDERING
+from experiments.autoflow.reducers import (
+    AUTOFLOW,
+    DELAY,
+    OFF,
+    PERIOD,
+    PLACERS,
+    SLOW,
+    SLOWER,
+    TUPLES,
+    Runs,
+    draw,
+    kinds,
+    moving,
+    peaks,
+    run_all,
+    run_tuples,
+    setup,
+    shorter,
+)
+from experiments.autoflow.setting import WANDERING, WORK, Case
+from experiments.autoflow.trace import Trace, simulated
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 
-LEFT = 0.25
-"""A hot spot is left if its latency is more than this of what it is without moving."""
+LEFT = 0.5
+"""A hot spot is left if its latency is more than this of what it is without moving: if it is not halved."""
 
 
 def run(scale: Scale, tell: Tell) -> Outcome:
@@ -24,8 +43,22 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Check(f"{kind}: longest latency, 7b over 7a", peak["7b"] / peak["7a"], high=0.999),
             Check(f"{kind}: longest latency, 7d over 7c", peak["7d"] / peak["7c"], high=0.999),
             Check(f"{kind}: longest latency, 7d over 7b", peak["7d"] / peak["7b"], low=1.001),
-            Check(f"{kind}: hot spots left of four, 7b", left(mild, kind), low=1, high=1, essential=False),
-            Check(f"{kind}: hot spots left of four, 7d", left(harsh, kind), low=1, high=3, essential=False),
+            Check(
+                f"{kind}: hot spots left of four, 7b",
+                left(mild, kind),
+                low=1,
+                high=1,
+                essential=False,
+                why=_slower(mild, scale) if kind == TUPLES else shorter(mild),
+            ),
+            Check(
+                f"{kind}: hot spots left of four, 7d",
+                left(harsh, kind),
+                low=1,
+                high=3,
+                essential=False,
+                why="" if kind == TUPLES else shorter(harsh),
+            ),
         ]
     return Outcome(
         (
@@ -44,8 +77,23 @@ def run(scale: Scale, tell: Tell) -> Outcome:
 def left(runs: Runs, kind: str) -> int:
     """The hot spots in whose time latency is still high, compared with no moving."""
     traces = kinds(runs)[kind]
-    spans = [(spot.start, spot.end) for spot in runs.case.spots]
-    return sum(traces[AUTOFLOW].peak_within(*span) > LEFT * traces[OFF].peak_within(*span) for span in spans)
+    return _left(runs.case, traces[OFF], traces[AUTOFLOW])
+
+
+def _left(case: Case, off: Trace, on: Trace) -> int:
+    spans = [(spot.start, spot.end) for spot in case.spots]
+    return sum(on.peak_within(*span) > LEFT * off.peak_within(*span) for span in spans)
+
+
+def _slower(runs: Runs, scale: Scale) -> str:
+    """The same where messages take longer, so that AutoFlow hears of a hot spot later."""
+    case, work = runs.case, WORK * SLOWER[scale]
+    off, on = (simulated(run_tuples(case, name, work, delay=SLOW), case, PERIOD) for name in (OFF, AUTOFLOW))
+    return (
+        "How many are left depends on how soon AutoFlow hears of a hot spot and moves it, which the paper does not "
+        f"say. Here a message takes {DELAY * 1e3:g} ms. In a run in which it takes {SLOW:g} s, "
+        f"{_left(case, off, on)} of the four hot spots keep half of their latency."
+    )
 
 
 def _by_spot(all_runs: list[Runs]) -> Table:
@@ -53,7 +101,10 @@ def _by_spot(all_runs: list[Runs]) -> Table:
     for runs in all_runs:
         for kind, traces in kinds(runs).items():
             for spot in runs.case.spots:
-                there = [round(trace.peak_within(spot.start, spot.end), 2) for trace in traces.values()]
+                there = [
+                    round(traces[name].peak_within(spot.start, spot.end), 2) if name in traces else "not measured"
+                    for name in PLACERS
+                ]
                 rows.append((runs.case.name, kind, f"{spot.start:g} to {spot.end:g} s, on {spot.workers[0]}", *there))
     return Table(
         "Longest latency while each hot spot lasts, seconds",

@@ -22,6 +22,8 @@ LOAD = 0.75
 """The share of their time for which reducers are busy when all have the same load."""
 SLOTS = 60
 FACTOR = 0.2
+START = 30.0
+"""Seconds before a hot spot that stays: by then, micro-batches that follow each other have their length."""
 
 
 @dataclass(frozen=True)
@@ -54,6 +56,11 @@ class Case:
         return tuple(sorted({worker for spot in self.spots for worker in spot.workers}))
 
     @property
+    def start(self) -> float:
+        """When the first hot spot begins."""
+        return min((spot.start for spot in self.spots), default=0.0)
+
+    @property
     def off(self) -> str:
         """The panels without moving."""
         return self.name.split()[0]
@@ -65,7 +72,7 @@ class Case:
 
 
 def _fixed(name: str, workers: int, share: float, hot: tuple[int, ...]) -> Case:
-    return Case(name, workers, (HotSpot(share, hot),), 105.0, 5)
+    return Case(f"{name}, from {START:g} s on", workers, (HotSpot(share, hot, START),), 105.0, 5)
 
 
 FIXED = (
@@ -140,7 +147,7 @@ def bids(case: Case, work: float = WORK, seed: int = 1) -> tuple[np.ndarray, Int
 
 
 @cache
-def stream(case: Case, work: float = WORK) -> Stream:
+def stream(case: Case, work: float = WORK, seed: int = 1) -> Stream:
     """The bids as the simulator takes them."""
-    at, auction, price = bids(case, work)
+    at, auction, price = bids(case, work, seed)
     return Stream(at, first(case.workers).slot_of(xxhash64(auction)), auction, price)

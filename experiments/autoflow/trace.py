@@ -74,9 +74,10 @@ class Trace:
         """Seconds of a period."""
         return float(np.median(np.diff(self.ends))) if len(self.ends) > 1 else self.seconds
 
-    def rising(self, worker: int, parts: int) -> float:
-        """The smallest slope of a reducer's latency in equally long parts of the run, seconds a second."""
+    def rising(self, worker: int, parts: int, since: float = 0.0) -> float:
+        """The smallest slope of a reducer's latency in equally long parts of the run since then, seconds a second."""
         time, latency = self.by_moment(worker)
+        time, latency = time[time >= since], latency[time >= since]
         return min(
             slope(*each) for each in zip(np.array_split(time, parts), np.array_split(latency, parts), strict=True)
         )
@@ -87,17 +88,19 @@ class Trace:
         moments, where = np.unique(time, return_inverse=True)
         return moments, np.bincount(where, latency) / np.maximum(np.bincount(where), 1)
 
-    def settled(self) -> int | None:
-        """The first change after which loads are within the factor, over some periods; None if there is none."""
+    def settled(self, since: float = 0.0) -> int | None:
+        """The first change since then after which loads are within the factor, over some periods; None without one."""
         for number, at in enumerate(self.changed):
+            if at < since:
+                continue
             after = np.flatnonzero(self.ends > at + self.period / 2)[1 : 1 + WITHIN]
             if len(after) and spread(self.rows[after]) <= FACTOR:
                 return number
         return None
 
-    def until_no_rise(self, workers: Sequence[int]) -> float:
-        """Periods from the change that levels the loads until the latency of no hot reducer rises."""
-        number = self.settled()
+    def until_no_rise(self, workers: Sequence[int], since: float = 0.0) -> float:
+        """Periods from the change, since then, that levels the loads until the latency of no hot reducer rises."""
+        number = self.settled(since)
         if number is None:
             return float("nan")
         start = float(self.moved[: number + 1].max())

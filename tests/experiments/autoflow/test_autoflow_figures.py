@@ -12,6 +12,7 @@ from experiments.autoflow import reducers
 from experiments.autoflow.setting import FIXED, SPIKES, WANDERING, Case, first, rate, stream
 from experiments.autoflow.trace import Trace, of_batches, simulated, spread
 from skewless.simulate.dataflow import Network, flow
+from skewless.workload import HotSpot
 
 
 def shares(case: Case, start: float, end: float) -> np.ndarray:
@@ -27,9 +28,10 @@ def short(case: Case, seconds: float) -> Case:
 
 @pytest.mark.parametrize(("number", "share"), [(0, 0.5), (1, 0.8), (2, 0.6), (3, 0.8)])
 def test_hot_reducers_have_the_share_of_the_paper_with_what_they_have_anyway(number, share) -> None:
-    case = short(FIXED[number], 8.0)
-    assert shares(case, 0, 8)[list(case.hot)].sum() == pytest.approx(share, abs=0.03)
-    assert len(stream(case)) == pytest.approx(8 * rate(case.workers), rel=0.01)
+    case = short(FIXED[number], 36.0)
+    assert shares(case, 0, 30) == pytest.approx([1 / case.workers] * case.workers, abs=0.04)
+    assert shares(case, 30, 36)[list(case.hot)].sum() == pytest.approx(share, abs=0.03)
+    assert len(stream(case)) == pytest.approx(36 * rate(case.workers), rel=0.01)
 
 
 def test_a_spike_comes_and_goes_and_a_hot_spot_wanders() -> None:
@@ -43,7 +45,7 @@ def test_a_spike_comes_and_goes_and_a_hot_spot_wanders() -> None:
 
 
 def test_without_moving_latency_rises_and_with_autoflow_it_does_not() -> None:
-    case = short(FIXED[1], 16.0)
+    case = replace(short(FIXED[1], 16.0), spots=(HotSpot(0.8, (1,)),))
     off = simulated(reducers.run_tuples(case, "off", 1e-3), case, 1.0)
     on = simulated(reducers.run_tuples(replace(case, window_length=1), "autoflow", 1e-3), case, 1.0)
     assert off.rising(1, parts=3) > 0.3
@@ -71,6 +73,24 @@ def test_the_periods_until_latency_stops_rising_are_counted_from_the_move_that_l
     assert found.until_no_rise((0,)) == 1
     assert found.rising(0, parts=2) < 0
     assert trace(latency, [[90.0, 10.0]] * 16, changed=[2.0]).settled() is None
+
+
+def test_only_what_comes_after_a_hot_spot_has_begun_counts() -> None:
+    latency = [5.0, 4, 3, 1, 2, 3, 4, 5, 6, 6]
+    found = trace(latency, [[50.0, 50.0]] * 10, changed=[1.0, 6.0])
+    assert found.settled() == 0
+    assert found.settled(since=4.0) == 1
+    assert found.settled(since=7.0) is None
+    assert found.rising(0, parts=1) == pytest.approx(0.261, abs=0.001)
+    assert found.rising(0, parts=1, since=4.0) == pytest.approx(0.893, abs=0.001)
+
+
+def test_a_run_on_spark_counts_without_even_but_not_without_moving() -> None:
+    case, one = FIXED[0], trace([1.0, 2.0], [[1.0, 1.0]] * 2, changed=[])
+    whole = {"off": one, "autoflow": one}
+    assert "Spark" in reducers.kinds(reducers.Runs(case, whole, whole, whole))
+    assert "Spark" not in reducers.kinds(reducers.Runs(case, whole, whole, {}))
+    assert reducers.peaks([reducers.Runs(case, whole, whole, whole)]).rows[-1][2:] == (2.0, 2.0, "not measured")
 
 
 def test_loads_are_apart_by_the_difference_over_the_largest() -> None:
