@@ -53,8 +53,8 @@ def split(spark: SparkSession, folder: Path) -> dict[str, Any]:
     found: dict[str, dict[str, dict[str, float]]] = {}
     spark.conf.set("spark.sql.shuffle.partitions", str(SPLIT_NODES))
     rows, clock = reports(spark, folder / "split.parquet", MANY), folder / "clock"
-    for _ in range(3):  # the JVM and the processes get warm
-        cut = Split(partitioner_of("window", 10), SPLIT_NODES, owners_of(rows), str(clock))
+    for ratio in (10, 10, 10, 1, 1, 1, 1, 1):  # the JVM and the processes get warm, also for what is measured first
+        cut = Split(partitioner_of("window", ratio), SPLIT_NODES, owners_of(rows), str(clock))
         _noop(rows.coalesce(1).mapInArrow(cut, COPIES).repartition(SPLIT_NODES, "owner"))
     for way in ("window", *(f"batch {batch}" for batch in BATCHES), "pane"):
         found[way] = {}

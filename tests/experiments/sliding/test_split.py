@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from experiments.sliding import figure_6
 from experiments.sliding.model import HUNDRED, ONE, PANE, PAPER, PAPER_MERGE, PAPER_SLIDE, RATIO
 from experiments.sliding.split import ROAD, SECOND, partitioners, speeds
 
@@ -26,3 +27,8 @@ def test_the_costs_give_the_points_of_the_paper_that_they_are_from() -> None:
     # By pane: each row updates its pane, and every slide of rows merges the hundred panes of a window.
     by_pane = PAPER.of(PAPER_SLIDE, 1, PAPER_SLIDE) + size / PAPER_SLIDE * PAPER_MERGE
     assert by_pane / PAPER_SLIDE == pytest.approx(PANE)
+
+
+def test_a_first_point_that_is_faster_than_in_proportion_is_said_to_be_bad() -> None:
+    assert "measured while the JVM was cold" in figure_6._cold([11.0, 1.0])
+    assert figure_6._cold([9.0, 1.0]) == ""
