@@ -166,7 +166,8 @@ def peaks(all_runs: Sequence[Runs]) -> Table:
         for kind, traces in kinds(runs).items():
             peaks_of = (round(traces[name].peak, 2) if name in traces else "not measured" for name in PLACERS)
             rows.append((runs.case.name, kind, *peaks_of))
-    return Table("Longest latency of a sampled row, seconds", ("workload", "run", *PLACERS), tuple(rows))
+    title = "Longest latency of a sampled row that was done while rows came, seconds"
+    return Table(title, ("workload", "run", *PLACERS), tuple(rows))
 
 
 def moving(all_runs: Sequence[Runs]) -> Table:

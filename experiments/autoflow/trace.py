@@ -60,9 +60,9 @@ class Trace:
         return max(float(latency.max()) for _, latency in self.latency if len(latency))
 
     def peak_within(self, start: float, end: float) -> float:
-        """The same, of rows that were done in this time."""
+        """The same, of rows that were done in this time; no number if none were."""
         inside = [latency[(time >= start) & (time < end)] for time, latency in self.latency]
-        return max((float(each.max()) for each in inside if len(each)), default=0.0)
+        return max((float(each.max()) for each in inside if len(each)), default=float("nan"))
 
     @property
     def spread(self) -> float:

@@ -113,6 +113,7 @@ def test_micro_batches_of_spark_become_a_trace() -> None:
     assert rates.tolist() == [360.0]
     assert found.peak == 2.0
     assert found.peak_within(5.5, 7.0) == 1.0
+    assert np.isnan(found.peak_within(6.5, 7.0))
 
 
 def test_what_is_done_after_the_last_row_came_is_left_out() -> None:
