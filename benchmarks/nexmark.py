@@ -4,9 +4,9 @@ Claims tested: windows from panes (5, 17) and sessions of hot bidders (11) are f
 more so the hotter the keys are; queries that Spark refuses for streams (9, 15, 16, 18, 19) run at a rate of the same
 order. Tumbling windows of a count (12) are Spark's own on both sides, because `auto` chooses them.
 
-What measuring taught: only windows that overlap (5) are faster, 1.8 times. Updates (17) and sessions (11) are 0.4 to 0.8
-times as fast, because Spark has them in the JVM and each task here starts in Python; hotter keys change little, as all
-of these combine rows before they move them.
+What measuring taught: only windows that overlap (5) are faster, 1.8 times. Tumbling windows (7), sessions (11) and
+updates (17) are 0.4 to 0.8 times as fast as Spark's operators, which run in the JVM. Hotter keys change little. Why is
+not isolated.
 
 `make bench-nexmark` runs this in less than 10 minutes and writes it to docs/results/nexmark.md.
 """

@@ -10,9 +10,9 @@ Claims tested: `process` with the same black box is faster than Spark's three wa
 with `even` its busiest worker has fewer rows than by Spark's hash. Spark's `flatMapGroupsWithState`, the black box in
 Java and no Python at all, is measured beside them where there is a Java compiler.
 
-What measuring taught: with 50 rows of each of 1,000 keys there are few calls to save, and rows of 1,024 bytes pass Python
-once more on their way to their owner. `process` is about as fast as Spark's ways, 0.7 to 1.2 times, and not faster at
-every s. It evens out the rows of the workers up to s = 1; at 1.5 one key has more than three workers' share.
+What measuring taught: with 50 rows of each of 1,000 keys there are few calls to save. `process` is about as fast as
+Spark's ways, 0.7 to 1.2 times, and not faster at every s. It evens out the rows of the workers up to s = 1; at 1.5 one
+key has more than three workers' share.
 
 `make bench-shuffle` runs this and writes it to docs/results/shuffle.md.
 """
