@@ -43,7 +43,7 @@ SLICE, EVERY = 0.25, 100
 """Seconds of a file, and rows of which one is sampled."""
 LONGEST = {"off": START + 30.0, "autoflow": START + 60.0, "even": START + 45.0}
 """Seconds of a run with a hot spot that stays: without moving it only gets worse."""
-MOST = START + 120.0
+MOST = START + 170.0
 """The same for the first workload with `autoflow`, for 30 micro-batches and more."""
 USUAL = ("5ab/off", "5ab/autoflow", "5ab/even", "6/off", "6/autoflow", "7/off", "7/autoflow")
 AT_ONCE = place.Rule(alpha=1.0, cost=0.0, byte_cost=0.0, memory=0.0)  # `factor` alone decides
