@@ -160,7 +160,9 @@ def in_batches(found: Flow, case: Case) -> Trace:
     ends, where = np.unique(found.done[found.done <= case.seconds], return_inverse=True)
     rows = np.zeros((len(ends), case.workers))
     np.add.at(rows, (where, found.worker[found.done <= case.seconds]), 1)
-    return replace(simulated(found, case, case.seconds), seconds=float(ends[-1]), ends=ends, rows=rows)
+    throughput = tuple(_rates(ends, rows[:, worker]) for worker in range(case.workers))  # its rows are done at once
+    whole = simulated(found, case, case.seconds)
+    return replace(whole, seconds=float(ends[-1]), throughput=throughput, ends=ends, rows=rows)
 
 
 def _until(points: Points, end: float) -> Points:

@@ -10,8 +10,8 @@ import pytest
 
 from experiments.autoflow import reducers
 from experiments.autoflow.setting import FIXED, SPIKES, WANDERING, Case, first, rate, stream
-from experiments.autoflow.trace import Trace, of_batches, simulated, spread
-from skewless.simulate.dataflow import Network, flow
+from experiments.autoflow.trace import Trace, in_batches, of_batches, simulated, spread
+from skewless.simulate.dataflow import Flow, Network, flow
 from skewless.workload import HotSpot
 
 
@@ -114,6 +114,16 @@ def test_micro_batches_of_spark_become_a_trace() -> None:
     assert found.peak == 2.0
     assert found.peak_within(5.5, 7.0) == 1.0
     assert np.isnan(found.peak_within(6.5, 7.0))
+
+
+def test_rows_of_a_simulated_micro_batch_are_done_at_once_and_its_rate_is_that_of_the_time_between_commits() -> None:
+    done = np.repeat([2.0, 6.0], [4000, 2000])
+    found = Flow(done - 1, done, np.arange(6000) % 2, np.zeros(6000), (), ({}, {}))
+    made = in_batches(found, Case("a b", 2, (), 8.0, 1))
+    for worker in range(2):
+        times, rates = made.throughput[worker]
+        assert (times.tolist(), rates.tolist()) == ([2.0, 6.0], [1000.0, 250.0])
+    assert made.rows.tolist() == [[2000.0, 2000.0], [1000.0, 1000.0]]
 
 
 def test_what_is_done_after_the_last_row_came_is_left_out() -> None:
