@@ -28,7 +28,7 @@ from pyspark.sql.streaming.query import StreamingQuery
 import skewless as sk
 from skewless.core.hashing import xxhash64
 from skewless.spark.listen import _streams
-from support.streams import DAEMON, INTERPRETED, PATIENT, QUICK
+from support.streams import DAEMON, INTERPRETED, PATIENT, QUICK, begin
 
 PAGES = ["hot", "hot0", "hot1", "p1", "p2", "p3"]
 ROWS, SLIDE = 60, 24
@@ -165,16 +165,6 @@ def started(events: DataFrame, way: str, folder: Path, seed: int) -> StreamingQu
         return placed(events, folder, seed)
     result = counted(events) if way == "counted" else windows_of(events, way, folder)
     return to_parquet(result, folder, way, seed, _another_size if way == "tuned" else None)
-
-
-def begin(query: StreamingQuery) -> None:
-    """Wait for a query's first micro-batch of this run.
-
-    Spark starts Python processes on the driver for it and gives up after 10 s, which no setting changes. Those of eight
-    queries that start at once take longer than that on two busy cores.
-    """
-    while query.isActive and query.lastProgress is None:
-        time.sleep(0.05)
 
 
 def main(folder: Path, seed: int, *ways: str) -> None:

@@ -15,7 +15,7 @@ from pyspark.sql import DataFrame, SparkSession
 import skewless as sk
 from skewless.api.watch import Watch
 from skewless.workload import Zipf
-from support.streams import partitions, start, stream_of
+from support.streams import begin, partitions, start, stream_of
 
 BATCHES, SLOTS, KEYS = 9, 16, 100
 FEW = (3, 2, 4)
@@ -92,6 +92,7 @@ def test_any_number_of_workers_come_and_go_under_every_placer(
                 Totals(), "n long, total long", folder=str(folder), slots=SLOTS, rule=still
             )
             queries[name] = start(result, checkpoint, partial(scale, name))
+            begin(queries[name])
     for name, query in queries.items():
         query.awaitTermination()
         watching = sk.watch(query)
@@ -131,6 +132,7 @@ def test_a_zipf_stream_is_balanced_by_four_workers_by_eight_and_by_six(spark: Sp
                 Totals(), "n long, total long", folder=str(tmp_path / placer.name), rule=still
             )
             queries[placer.name] = start(result, tmp_path / f"{placer.name} checkpoint", partial(scale, placer.name))
+            begin(queries[placer.name])
     for name, query in queries.items():
         query.awaitTermination()
         assert given[name] == wanted

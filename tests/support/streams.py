@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
@@ -77,6 +78,16 @@ def start(
     query = (writer.trigger(availableNow=True) if available_now else writer).start()
     handle.put(sk.watch(query))
     return query
+
+
+def begin(query: StreamingQuery) -> None:
+    """Wait for a query's first micro-batch of this run.
+
+    Spark starts Python processes on the driver for it and gives up after 10 s, which no setting changes. Those of
+    several queries that start at once take longer than that on two busy cores.
+    """
+    while query.isActive and query.lastProgress is None:
+        time.sleep(0.05)
 
 
 def run(result: DataFrame, checkpoint: Path, after: After | None = None, mode: str = "append") -> tuple[Rows, Watch]:
