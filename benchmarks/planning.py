@@ -3,14 +3,15 @@
 Claims tested: no plan is on the path between micro-batches, as it is for the paper's receiver, which releases them
 early to hide it, because each task plans for its own rows, in a small part of its time: a micro-batch whose tasks wait
 for their last row and then send every row home takes about as long. And a task needs memory for its own rows only,
-however many keys the stream has.
+however many keys the stream has: each task is measured in a Python process of its own.
 
 `make bench-planning` runs this and writes docs/results/planning.md.
 """
 
 from __future__ import annotations
 
-import resource
+import os
+import re
 import shutil
 import sys
 import tempfile
@@ -20,6 +21,7 @@ from pathlib import Path
 from uuid import uuid4
 
 import numpy as np
+import pyarrow as pa
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
@@ -30,7 +32,9 @@ from skewless.core.home import homes
 
 ROWS, BATCHES, FILES, WORKERS = 2_000_000, 6, 4, 16
 SKEWED = "bigint(pow(rand(1), -2))"  # a power law: the hottest key has 29 % of the rows
-MANY_KEYS, MANY_ROWS, MANY_FILES = 10_000_000, 2_000_000, 2
+MANY_ROWS, MANY_BATCHES, MANY_FILES = 2_000_000, 5, 2
+KEYS = MANY_BATCHES * MANY_ROWS, 10_000  # of the streams whose tasks' memory is measured; in the first each comes once
+PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 def main() -> None:
@@ -40,19 +44,15 @@ def main() -> None:
         sys.exit(
             "there is no docs/results here; run this from the top of the repository, as `make bench-planning` does"
         )
-    spark = sk.session(memory="3g")
-    try:
-        lines = [
-            "# Planning blocks on Spark",
-            "",
-            "Made by `make bench-planning`.",
-            "",
-            *planning(spark),
-            "",
-            *memory(spark),
-        ]
-    finally:
-        spark.stop()
+    lines = ["# Planning blocks on Spark", "", "Made by `make bench-planning`."]
+    # A process that has run a task keeps the memory it had at most, so tasks whose memory is measured have new ones.
+    for part, reuse in ((planning, "true"), (memory, "false")):
+        spark = sk.session(memory="3g", **{"spark.python.worker.reuse": reuse})
+        try:
+            spark.conf.set("spark.sql.files.openCostInBytes", "512m")  # a file is a task
+            lines += ["", *part(spark)]
+        finally:
+            spark.stop()
     target.write_text("\n".join(lines) + "\n")
     print(f"written to {target}")
 
@@ -66,7 +66,6 @@ def planning(spark: SparkSession) -> list[str]:
             rows = spark.range(0, ROWS, 1, FILES).select(key.alias("key"), "id")
             rows.write.mode("append").parquet(f"{folder}/rows")
             time.sleep(0.01)  # files are read in the order of their times
-        spark.conf.set("spark.sql.files.openCostInBytes", "512m")  # a file is a task
         source = spark.readStream.schema("key long, id long").option("maxFilesPerTrigger", FILES)
         stream = source.parquet(f"{folder}/rows")
         ways: dict[str, DataFrame] = {
@@ -80,7 +79,6 @@ def planning(spark: SparkSession) -> list[str]:
         parts = np.array([np.loadtxt(each) for each in Path(folder, "times").iterdir()])
     finally:
         shutil.rmtree(folder)
-    parts = parts[parts[:, 2] > 0]
     task, plan = np.median(parts[:, 0]), np.median(parts[:, 1])
     batch = float(np.median(times["`prompt`"]))
     lines = [
@@ -110,33 +108,47 @@ def planning(spark: SparkSession) -> list[str]:
 
 
 def memory(spark: SparkSession) -> list[str]:
-    """A stream with very many keys, and what the Python process of a task needs for its rows."""
-    folder = tempfile.mkdtemp(prefix="skewless-bench-")
-    try:
-        rows = spark.range(0, MANY_ROWS, 1, MANY_FILES)
-        rows.select(F.expr(f"bigint(rand(1) * {MANY_KEYS})").alias("key"), "id").write.parquet(f"{folder}/rows")
-        source = spark.readStream.schema("key long, id long").option("maxFilesPerTrigger", MANY_FILES)
-        Path(folder, "times").mkdir()
-        measured = Timed(folder=f"{folder}/times")
-        stream = sk.keyed(source.parquet(f"{folder}/rows"), "key", workers=WORKERS, split=measured).repartition()
-        _batch_times(stream, f"{folder}/checkpoint")
-        tasks = np.array([np.loadtxt(each) for each in Path(folder, "times").iterdir()])
-    finally:
-        shutil.rmtree(folder)
-    most = tasks[tasks[:, 3].argmax()]
+    """Streams with very many keys and with few, and what the Python process of a task needs for its rows."""
     lines = [
         "## Memory of a task in a stream",
         "",
-        f"{MANY_ROWS:,} rows of {MANY_KEYS:,} keys, drawn alike, in a micro-batch of {MANY_FILES} tasks. The Python",
-        f"process of a task with {int(most[2]):,} rows grew by {most[3] / 1e6:,.0f} MB from its first row to the last",
-        f"block: {most[3] / most[2]:.0f} bytes a row.",
+        f"Streams of {MANY_BATCHES} micro-batches of {MANY_ROWS:,} rows in {MANY_FILES} tasks each, {WORKERS} workers.",
+        f"In the first each of {KEYS[0]:,} keys comes once. Every task has a Python process of its own, and `prompt`",
+        "has routed 10,000 other rows in it before, so that the code that is loaded then is not counted. The table has",
+        "what the process grew by at most, from its first row until its last row had its block, in the task where that",
+        "was the most.",
+        "",
+        "| keys of the stream | keys of a task | rows of a task | MB | bytes a row |",
+        "|---|---|---|---|---|",
+    ]
+    for keys in KEYS:
+        folder = tempfile.mkdtemp(prefix="skewless-bench-")
+        try:
+            rows = spark.range(0, MANY_BATCHES * MANY_ROWS, 1, MANY_BATCHES * MANY_FILES)
+            rows.select((F.col("id") % keys).alias("key"), "id").write.parquet(f"{folder}/rows")
+            source = spark.readStream.schema("key long, id long").option("maxFilesPerTrigger", MANY_FILES)
+            Path(folder, "grown").mkdir()
+            measured = Grown(folder=f"{folder}/grown")
+            stream = sk.keyed(source.parquet(f"{folder}/rows"), "key", workers=WORKERS, split=measured).repartition()
+            _batch_times(stream, f"{folder}/checkpoint")
+            tasks = np.array([np.loadtxt(each, dtype=np.int64) for each in Path(folder, "grown").iterdir()])
+        finally:
+            shutil.rmtree(folder)
+        assert len(tasks) == MANY_BATCHES * MANY_FILES
+        assert len(set(tasks[:, 0])) == len(tasks), "a process was used twice"
+        _, grown, rows_of, keys_of = tasks[tasks[:, 1].argmax()]
+        lines.append(f"| {keys:,} | {keys_of:,} | {rows_of:,} | {grown / 1e6:,.0f} | {grown / rows_of:.0f} |")
+    lines += [
+        "",
+        "So the memory of a task is bounded by its rows, and the number of keys in the stream matters only as far as",
+        "they are among these. What the JVM keeps of rows that wait comes on top.",
     ]
     print("\n".join(lines))
     return lines
 
 
 class Timed(split.Prompt):
-    """Prompt that writes down how long each task took, its planning in it, its rows, and the bytes it grew by."""
+    """Prompt that writes down how long each task took, its planning in it, and its rows."""
 
     def __init__(self, workers: int = 1, *, folder: str = "") -> None:
         super().__init__(workers)
@@ -144,7 +156,7 @@ class Timed(split.Prompt):
 
     def route_task(self, parts: Iterable[Int64Array]) -> Iterator[Int32Array]:
         """As Prompt, with a clock."""
-        receiver, start, rows, before = self.receiver(), time.perf_counter(), 0, _most_memory()
+        receiver, start, rows = self.receiver(), time.perf_counter(), 0
         for part in parts:
             receiver.take(part)
             rows += len(part)
@@ -154,8 +166,32 @@ class Timed(split.Prompt):
         yield from blocks
         took = time.perf_counter() - start
         if rows:
+            Path(self.folder, uuid4().hex).write_text(f"{took} {planned - ended} {rows}")
+
+
+class Grown(split.Prompt):
+    """Prompt that writes down the process of each task, the bytes it grew by, its rows, and their keys."""
+
+    def __init__(self, workers: int = 1, *, folder: str = "") -> None:
+        super().__init__(workers)
+        self.folder = folder
+
+    def route_task(self, parts: Iterable[Int64Array]) -> Iterator[Int32Array]:
+        """As Prompt, which has loaded what it needs."""
+        warm = np.arange(10_000)
+        warm.flags.writeable = False  # as rows from Spark, for which other code is loaded
+        pa.array(self.receiver().partition(warm))  # which imports pandas
+        before, receiver, rows = _memory(), self.receiver(), 0
+        kept = []  # no copies: the receiver keeps the same arrays
+        for part in parts:
+            receiver.take(part)
+            kept.append(part)
+            rows += len(part)
+        yield from receiver.finish()
+        if rows:
             grown = _most_memory() - before
-            Path(self.folder, uuid4().hex).write_text(f"{took} {planned - ended} {rows} {grown}")
+            keys = len(np.unique(np.concatenate(kept)))
+            Path(self.folder, uuid4().hex).write_text(f"{os.getpid()} {grown} {rows} {keys}")
 
 
 class Waiting(split.Prompt):
@@ -166,9 +202,15 @@ class Waiting(split.Prompt):
         yield from [homes(part, self.workers) for part in list(parts)]
 
 
+def _memory() -> int:
+    """Bytes of memory that this process has."""
+    return PAGE * int(Path("/proc/self/statm").read_text().split()[1])
+
+
 def _most_memory() -> int:
-    """Bytes of memory that this process had at most."""
-    return 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    """Bytes of memory that this process has had at most."""
+    (found,) = re.findall(r"VmHWM:\s*(\d+) kB", Path("/proc/self/status").read_text())
+    return 1024 * int(found)
 
 
 def _batch_times(df: DataFrame, checkpoint: str) -> list[float]:
