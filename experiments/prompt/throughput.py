@@ -6,8 +6,9 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from experiments.figure import Tell
-from experiments.prompt.rivals import PACKINGS, PROMPT, best_candidates, partitioner
+from experiments.prompt.rivals import PACKINGS, PROMPT, Planned, best_candidates, partitioner
 from experiments.prompt.setting import AMPLITUDE, PERIOD, Setting
+from skewless import split
 from skewless.core.errors import SkewlessError
 from skewless.simulate import EarlyRelease, Source, sine
 from skewless.simulate.arrivals import Keys, Rate
@@ -103,3 +104,9 @@ def sustained_all(
         divides = partial(partitioner, name, setting, candidates)
         found[name] = sustained(divides, planned, keys, setting, interval, amplitude, shape=shape)
     return found
+
+
+def sustained_planning(a_key: float, keys: Keys, setting: Setting, interval: float) -> float:
+    """The mean rate of a sine that Prompt sustains if its planning takes so many seconds for each key."""
+    divides = partial(Planned, split.partition, setting, True, a_key)
+    return sustained(divides, True, keys, setting, interval)
