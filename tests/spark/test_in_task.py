@@ -14,9 +14,11 @@ from pyspark.sql import functions as F
 import skewless as sk
 from skewless import metrics
 from skewless.api.watch import Watch
+from skewless.core import blob
 from skewless.core.hashing import xxhash64
 from skewless.core.home import homes
 from skewless.spark import observe, session
+from skewless.spark.in_task import Pack, packed
 from skewless.spark.observe import all_counts
 from skewless.spark.route import KEY, with_key
 from skewless.split import Splitter
@@ -126,9 +128,9 @@ def test_prompt_plans_every_micro_batch_when_the_input_of_its_tasks_ends(spark: 
         assert metrics.bci(keys, workers, WORKERS) <= metrics.bci(keys, homes(keys, WORKERS), WORKERS)
 
 
-@pytest.mark.parametrize("tasks", [1, 2, 8])
+@pytest.mark.parametrize(("tasks", "skew"), [(1, 1.0), (2, 1.0), (8, 0.6), (8, 1.0), (8, 1.5)])
 def test_prompts_blocks_are_even_and_whole_over_all_tasks_of_a_micro_batch(
-    spark: SparkSession, tmp_path: Path, tasks: int
+    spark: SparkSession, tmp_path: Path, tasks: int, skew: float
 ) -> None:
     rows, workers, batches = 200_000, 24, 2
     found: list[pa.Table] = []
@@ -136,7 +138,7 @@ def test_prompts_blocks_are_even_and_whole_over_all_tasks_of_a_micro_batch(
     def each(df: DataFrame, batch: int, watching: Watch) -> None:
         found.append(df.select("key", "task", F.spark_partition_id().alias("worker")).toArrow())
 
-    given = list(new_hot_keys(1.0, every=rows, keys=10_000, seed=1).blocks(batches * rows, rows))
+    given = list(new_hot_keys(skew, every=rows, keys=10_000, seed=1).blocks(batches * rows, rows))
     parts = [pa.table({"key": part}) for keys in given for part in np.array_split(keys, tasks)]
     write_files(tmp_path / "in", parts)
     # A file is a task, and as many as a micro-batch has are read at once.
@@ -153,6 +155,41 @@ def test_prompts_blocks_are_even_and_whole_over_all_tasks_of_a_micro_batch(
         assert metrics.bsi(blocks, workers) <= 0.02 * rows / workers
         assert metrics.ksr(keys, blocks, workers) <= 1.05
         assert metrics.bci(keys, blocks, workers) <= metrics.bci(keys, homes(keys, workers), workers)
+
+
+@pytest.mark.parametrize("skew", [0.6, 1.0, 1.5])
+@pytest.mark.parametrize("tasks", [1, 2, 8])
+def test_rows_that_prompt_packs_for_aggregates_are_in_blocks_as_even_and_whole(skew: float, tasks: int) -> None:
+    rows, workers = 200_000, 24
+    given = xxhash64(new_hot_keys(skew, every=rows, keys=10_000, seed=1).take(rows))
+    keys, blocks, values = [], [], []
+    for part in np.array_split(np.arange(rows), tasks):
+        table = pa.table({KEY: given[part], "value": part})
+        for lines in Pack(sk.split.Prompt(workers))(iter(table.to_batches(max_chunksize=10_000))):
+            for owner, packed_rows in zip(lines["owner"].to_pylist(), lines["rows"].to_pylist(), strict=True):
+                columns = blob.load(packed_rows)
+                keys.append(np.asarray(columns.column(0)))
+                values.append(np.asarray(columns.column(1)))
+                blocks.append(np.full(columns.num_rows, owner, np.int32))
+    found, block, row = np.concatenate(keys), np.concatenate(blocks), np.concatenate(values)
+    assert np.sort(row).tolist() == list(range(rows))
+    assert (found == given[row]).all()
+    assert metrics.bsi(block, workers) <= 0.02 * rows / workers
+    assert metrics.ksr(found, block, workers) <= 1.05
+    assert metrics.bci(found, block, workers) <= metrics.bci(found, homes(found, workers), workers)
+
+
+def test_blocks_of_packed_rows_are_the_partitions_of_spark(spark: SparkSession) -> None:
+    workers, keys = 8, new_hot_keys(1.0, every=20_000, keys=2_000, seed=1).take(20_000)
+    df = with_key(spark.createDataFrame(pa.table({"key": keys})).repartition(2), ["key"]).select(KEY, "key")
+    routed = packed(df, sk.split.Prompt(workers)).select("rows", F.spark_partition_id().alias("block")).toArrow()
+    batches = [(blob.load(each), block) for each, block in zip(*routed.to_pydict().values(), strict=True)]
+    found = np.concatenate([np.asarray(rows.column(0)) for rows, _ in batches])
+    blocks = np.concatenate([np.full(rows.num_rows, block, np.int32) for rows, block in batches])
+    assert np.sort(found).tolist() == np.sort(xxhash64(keys)).tolist()
+    assert metrics.bsi(blocks, workers) <= 0.02 * len(keys) / workers
+    assert metrics.ksr(found, blocks, workers) <= 1.05
+    assert metrics.bci(found, blocks, workers) <= metrics.bci(found, homes(found, workers), workers)
 
 
 def test_prompts_tree_is_refused_where_tasks_plan(spark: SparkSession, tmp_path: Path) -> None:

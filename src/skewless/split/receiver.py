@@ -38,14 +38,20 @@ class Receiver(Prototype):
     The imbalance in keys (BCI) is 0.5 to 0.75 of hashing's on average. No plan can promise that it is never more: a key
     that is larger than a block has to be split, and where hashing happens to give each block equally many keys, the
     extra fragments alone are uneven unless their number is a multiple of the blocks. Tasks also guess the keys that
-    only others have. Of 1,800 micro-batches with other keys in each, 24 blocks and one, two or eight tasks, it was more
-    in three, all with eight tasks and Zipf 1.5, where a task sees a third of the keys, by up to 6 % of hashing's.
+    only others have. Of 600 micro-batches with other keys in each, 24 blocks and one, two or eight tasks, it was more
+    in 6 of 1,800 cases, all with Zipf 1.5 and five with eight tasks, where a task sees a third of the keys, by up to
+    18 % of hashing's. `make bench-blocks` makes this number.
+
+    Algorithm 1, which counts every row as it comes, is not run here: `take` stores the hashes of rows, which are
+    needed again when each row gets its block, and `finish` sorts and counts them. A tree of counts would take the same
+    core many times as long as the sort that it saves (Figure 2.9), and memory besides.
 
     Memory: 8 bytes for each row of the task until its input ends; then the rows are copied and sorted, 8 bytes more,
     and counting needs up to 24 bytes for each distinct key among them, and planning up to 80 for each key that leaves
-    its home. Where keys are of all homes few leave: with a row for each key it was 33 bytes a row with 24 blocks and 47
-    with 2,000. Where all keys of a task have one home, as behind a `repartition` by the same keys to as many workers,
-    nearly all leave, and it was up to 115. It never depends on the number of keys in the stream.
+    its home. Where keys are of all homes few leave: with a million rows of a key each it was 33 bytes a row with 24
+    blocks. Where all keys of a task have one home, as behind a `repartition` by the same keys to as many workers,
+    nearly all leave, and it was 88, or 106 with 10,000 rows (`make bench-blocks`). It never depends on the number
+    of keys in the stream.
 
     Parameters
     ----------
@@ -112,13 +118,6 @@ class Receiver(Prototype):
         """A block for each row, if these are all rows of the task."""
         self.take(keys)
         return np.concatenate(self.finish())
-
-    def allocate(self, buckets: int) -> Int32Array:
-        """Refuse Algorithm 3, which no task can run on its own."""
-        raise SkewlessError(
-            f"no task knows which keys are split anywhere, so none can deal whole keys to {buckets} reduce buckets as "
-            "Algorithm 3 does; merge by the hash of the key, or call skewless.split.allocate on a plan of a whole batch"
-        )
 
 
 @lean_kernel
