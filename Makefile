@@ -71,6 +71,7 @@ bench-autoflow: java $(ready) | compiling  ## measure AutoFlow's workloads on Sp
 
 bench-blocks: $(ready) | compiling  ## measure ways to divide a micro-batch by Prompt's costs
 	.venv/bin/python -m benchmarks.blocks
+	.venv/bin/python -m benchmarks.receivers
 
 bench-planning: java $(ready) | compiling  ## measure what Prompt's planning takes inside tasks on Spark
 	.venv/bin/python -m benchmarks.planning
