@@ -5,10 +5,10 @@ from functools import partial
 import numpy as np
 import pytest
 
-from experiments.prompt.figure_2_7 import _spikes
-from experiments.prompt.rivals import IN_TASKS, PROMPT, WITH_TASKS, Planned, best_candidates, partitioner
+from experiments.prompt.figure_2_7 import _spikes, _ties
+from experiments.prompt.rivals import IN_TASKS, PAPERS, PROMPT, WITH_TASKS, Planned, best_candidates, partitioner
 from experiments.prompt.setting import OVERHEAD, PERIOD, Setting, skewed, tpch
-from experiments.prompt.throughput import highest, sustained, sustained_all
+from experiments.prompt.throughput import highest, sustained, sustained_all, sustained_planning
 from skewless import metrics, split
 from skewless.core.errors import SkewlessError
 from skewless.core.hashing import xxhash64
@@ -61,6 +61,22 @@ def test_planning_that_is_released_early_costs_no_throughput_and_on_the_path_it_
     assert rates[True, 2e-4] == pytest.approx(rates[True, 0.0], rel=0.01)
     # 40 ms fewer of the 900 for tuples.
     assert rates[False, 2e-4] < 0.97 * rates[False, 0.0]
+
+
+def test_prompt_sustains_less_if_planning_is_longer_than_early_release_hides() -> None:
+    keys = Zipf(0.8, keys=200)
+    none, hidden, shown = (sustained_planning(a_key, keys, FEW, 1.0) for a_key in (0.0, 1e-4, 2e-3))
+    assert hidden == pytest.approx(none, rel=0.03)
+    assert shown < 0.8 * none  # 400 ms of planning, of which 50 are hidden
+
+
+def test_a_tie_is_a_rate_as_near_to_the_best_rival_as_rates_are_found() -> None:
+    def rates(best: float) -> dict[str, float]:
+        return {PROMPT: 100.0} | dict.fromkeys(PAPERS, 10.0) | {"PK2": best}
+
+    streams = {"ahead": rates(90), "just": rates(98), "behind": rates(102), "far": rates(120)}
+    assert _ties(streams) == " on just, behind"
+    assert _ties({"ahead": rates(90)}) == " nowhere"
 
 
 def test_prompt_is_ahead_of_hash_and_shuffle_under_skew() -> None:
