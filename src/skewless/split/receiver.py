@@ -50,7 +50,7 @@ class Receiver(Prototype):
     and counting needs up to 24 bytes for each distinct key among them, and planning up to 80 for each key that leaves
     its home. Where keys are of all homes few leave: with a million rows of a key each it was 33 bytes a row with 24
     blocks. Where all keys of a task have one home, as behind a `repartition` by the same keys to as many workers,
-    nearly all leave, and it was 88, or 106 with 10,000 rows (`make bench-blocks`). It never depends on the number
+    nearly all leave, and it was 88, or 107 with 10,000 rows (`make bench-blocks`). It never depends on the number
     of keys in the stream.
 
     Parameters
