@@ -309,8 +309,8 @@ def page() -> list[str]:
         "",
         f"Made by `make bench-elastic`, in wall-clock time, with {MOST} local slots on {os.cpu_count()} cores.",
         "",
-        f"A micro-batch every {INTERVAL}, of {ROWS:,} rows; micro-batches {first} to {last - 1} have {TIMES} times as",
-        f"many. Windows over {KEYS:,} keys, Zipf {SKEW}, by `bounded`, with an aggregate whose `partial` sleeps",
+        f"A micro-batch every {INTERVAL}, of one file, however many wait: {ROWS:,} rows, and {TIMES} times as many in",
+        f"micro-batches {first} to {last - 1}. Windows over {KEYS:,} keys, Zipf {SKEW}, by `bounded`, with an aggregate whose `partial` sleeps",
         f"{MICROSECONDS} us a row. State is in {OWNERS} partitions. `d` is {D} unless said, and a warm-up came before. "
         "In each run",
         "the rows written were compared with those of the files, and were the same: none is missing and none is",
@@ -320,8 +320,8 @@ def page() -> list[str]:
         "*Back* is the first micro-batch with W at most 0.9 since the rise, counted from there; *again above* are",
         "those after it with W above 0.9, up to the fall. *Held* is the sum over micro-batches of the workers with",
         "rows times the time until the next one, and *used* is how much of that is the rows' own cost: both are worked",
-        "out. *Busy* is measured: the time that tasks ran, as Spark's REST interface tells it. *Violations* are",
-        "micro-batches with W above 1.",
+        "out. *Busy* is measured: the seconds that tasks ran in stages that were completed, as Spark's REST interface",
+        "tells them. *Violations* are micro-batches with W above 1.",
         "",
         "| workers | back | promised | again above | workers at the height | in the end | worker-seconds held | used | "
         "busy | violations |",
