@@ -38,8 +38,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 "partitioners",
                 "all of chapter 2",
                 f"those, and all others of the library; {', '.join(LEARNERS)} learn from one micro-batch to the next, "
-                f"and each micro-batch is a slide. The most frequent word is {_most(few):.1%} of the tuples; to dagreedy "
-                f"a key is hot from {1 / setting.blocks:.1%} on, and without hot keys it is hash",
+                f"and each micro-batch is a slide. The most frequent word is {_most(few):.1%} of the tuples; to "
+                f"dagreedy a key is hot from {1 / setting.blocks:.1%} on, and without hot keys it is hash",
             ),
             Scaled(
                 "intervals",
