@@ -9,6 +9,7 @@ from skewless.simulate import Profile, Scheduling
 
 SPARK, FLINK, STORM = "Spark", "Flink", "Storm"
 ENGINES = (SPARK, FLINK, STORM)
+UNSCHEDULED, STRAIGHT = "no scheduling", "tuples go straight to tasks"
 PLACE = 0.5  # times the cost of a tuple, for putting it into blocks of the engine's memory
 STEPS = 3  # operations that a reduce stage of Spark consists of
 EVENT = 50e-6  # seconds for a control event
@@ -30,8 +31,8 @@ def between(setting: Setting, cost: Scheduling) -> tuple[tuple[str, Profile, Sch
     placed = replace(spark, place=flink.place)
     return (
         (SPARK, spark, cost),
-        ("no scheduling", spark, scheduling(FLINK, cost)),
-        ("tuples go straight to tasks", placed, scheduling(FLINK, cost)),
+        (UNSCHEDULED, spark, scheduling(FLINK, cost)),
+        (STRAIGHT, placed, scheduling(FLINK, cost)),
         ("reducing is one operation", replace(placed, steps=flink.steps), scheduling(FLINK, cost)),
         (f"micro-batches overlap: {FLINK}", flink, scheduling(FLINK, cost)),
     )

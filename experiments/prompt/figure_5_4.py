@@ -17,6 +17,8 @@ from experiments.prompt.engines import (
     RESCALE,
     SPARK,
     STORM,
+    STRAIGHT,
+    UNSCHEDULED,
     between,
     profile,
     scheduling,
@@ -109,6 +111,13 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 + ".",
             )
             for name in (FLINK, STORM)
+        ),
+        Check(
+            "Prompt over the median of its rivals if tuples go straight to tasks, over the same if they are put into "
+            "blocks first, and all else is as on Spark without its scheduling",
+            gained[STRAIGHT] / gained[UNSCHEDULED],
+            low=1.0,
+            essential=False,
         ),
         Check(
             "Prompt over each rival on Flink, over the same on Spark, the least",

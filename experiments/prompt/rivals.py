@@ -14,8 +14,10 @@ from skewless.core.hashing import xxhash64
 from skewless.simulate.map_reduce import Divided, Partitioner
 from skewless.split import BlockPlan, Counts
 from skewless.split.receiver import Receiver
+from skewless.split.sliding import SlidingSplitter
 
 Plan = Callable[[Int64Array, Int64Array, int], BlockPlan]
+Route = Callable[[Int64Array, FloatArray, float, float], Int32Array]
 
 PROMPT = "prompt"
 PAPERS = ("time-based", "shuffle", "hash", "PK2", "PK5", "cAM")
@@ -26,8 +28,10 @@ EXTRA = "bounded"
 TASKS = 8
 IN_TASKS = f"prompt in {TASKS} tasks"
 """Prompt as streams on Spark have it: receivers that never talk, and reduce buckets by the hash of the key."""
-PARTLY, DALTON = "partly", "dalton"
-OTHERS = (PARTLY, DALTON)
+PARTLY, CM = "partly", "cm"
+LEARNERS = ("d-choices", "w-choices", "dagreedy", "dalton")
+"""Those that learn from one micro-batch to the next which keys are hot."""
+OTHERS = (PARTLY, CM, *LEARNERS)
 """Partitioners of other chapters and papers."""
 LEARNED = 16e-6  # seconds of PartLy's plan for each key that its network places, as Figure 4.8b measures it
 RIVALS = (*PAPERS, *PACKINGS)
@@ -57,7 +61,7 @@ class Planned:
 class Routed:
     """Divides by a block for each tuple, which is known when the tuple comes, so that nothing is planned."""
 
-    route: Callable[[Int64Array, FloatArray, float, float], Int32Array]
+    route: Route
     setting: Setting
 
     def __call__(self, keys: Int64Array, times: FloatArray, start: float, length: float) -> Divided:
@@ -69,7 +73,8 @@ class Routed:
 def partitioner(name: str, setting: Setting, candidates: int = 2) -> Partitioner:
     """What divides micro-batches under this name, at the beginning of a stream.
 
-    `candidates` are those of cAM, see `best_candidates`. A micro-batch is a window of its own for cAM and `bounded`.
+    `candidates` are those of cAM, see `best_candidates`. A micro-batch is a window of its own for cAM, CM and
+    `bounded`, and a slide for those that learn.
     """
     n = setting.blocks
     if name == PROMPT:
@@ -82,9 +87,11 @@ def partitioner(name: str, setting: Setting, candidates: int = 2) -> Partitioner
         return Routed(lambda keys, times, start, length: split.time_blocks(times, start, length, n), setting)
     if name == IN_TASKS:
         return Routed(lambda keys, *_: in_tasks(keys, n), setting)
-    if name in ("cAM", EXTRA):
+    if name in ("cAM", CM, EXTRA):
         return Routed(lambda keys, *_: in_a_window_of_its_own(name, n, keys, candidates), setting)
-    named = {"shuffle": "shuffle", "hash": "hash", "PK2": "two-choices", "PK5": "five-choices", DALTON: DALTON}
+    if name in LEARNERS:
+        return Routed(by_slides(name, n), setting)
+    named = {"shuffle": "shuffle", "hash": "hash", "PK2": "two-choices", "PK5": "five-choices"}
     router = split.make(named[name], n)
     return Routed(lambda keys, *_: router.route(keys), setting)
 
@@ -102,7 +109,22 @@ def in_a_window_of_its_own(name: str, n: int, keys: Int64Array, candidates: int)
     """Blocks by a splitter that starts anew, and has all of these keys in its window."""
     if name == EXTRA:
         return split.Bounded(n, slide=None, slides=1).route(keys)
+    if name == CM:
+        return split.CM(n, slide=None, slides=1).route(keys)
     return split.CAM(n, slide=max(1, len(keys)), slides=1, candidates=candidates).route(keys)
+
+
+def by_slides(name: str, n: int) -> Route:
+    """Blocks by a splitter that goes on from one micro-batch to the next, and for which each of them is a slide."""
+    splitter = split.make(name, n, slide=None, slides=1)
+    assert isinstance(splitter, SlidingSplitter)  # as all that learn are
+
+    def route(keys: Int64Array, *_: object) -> Int32Array:
+        out = splitter.route(keys)
+        splitter.end_slide()
+        return out
+
+    return route
 
 
 def in_tasks(keys: Int64Array, blocks: int, tasks: int = TASKS) -> Int32Array:

@@ -79,11 +79,14 @@ def scheduler(
     group: int = GROUP,
     lead: float | None = None,
     adjust: float | None = None,
+    report: float = 0.0,
 ) -> Scheduler:
-    """The scheduler of this name; of group-ahead, its windows may be given."""
+    """The scheduler of this name; of group-ahead, its windows may be given, and how late workers report."""
     if name == ONE:
         return OneAtATime(cost, tasks)
-    return Groups(cost, tasks, group) if name == GROUPS else GroupAhead(cost, tasks, group, lead=lead, adjust=adjust)
+    if name == GROUPS:
+        return Groups(cost, tasks, group)
+    return GroupAhead(cost, tasks, group, lead=lead, adjust=adjust, report=report)
 
 
 def divides(name: str, setting: Setting, candidates: int = 2) -> Callable[[Parallelism], Partitioner]:
@@ -110,6 +113,7 @@ class Case:
     profile: Profile = SHORT_LIVED
     lead: float | None = None  # group-ahead's scheduling window; what a message takes if not given
     adjust: float | None = None  # its adjustment window; the same
+    report: float = 0.0  # seconds until it has heard of a micro-batch that is done
 
     def run(
         self,
@@ -123,7 +127,7 @@ class Case:
         return follow(
             source,
             divides(self.technique, self.setting, self.candidates),
-            scheduler(name, self.cost, self.tasks, self.group, self.lead, self.adjust),
+            scheduler(name, self.cost, self.tasks, self.group, self.lead, self.adjust, self.report),
             self.setting.costs,
             self.interval,
             batches * self.interval,

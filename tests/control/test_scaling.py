@@ -126,6 +126,28 @@ def test_a_later_run_of_the_query_goes_on_from_the_number_in_the_folder(tmp_path
     assert other.workers == 2
 
 
+def test_each_range_of_a_query_goes_on_from_its_own_number(tmp_path: Path) -> None:
+    ranges = {"s1": Range(2, 16, "1 second", d=1), "s2": Range(2, 5, "1 second", d=1)}
+
+    def streams() -> dict[str, LoadLoop]:
+        files = {stream: WorkersFile(uri_of(tmp_path), stream) for stream in ranges}
+        scalings = {stream: Scaling(asked, "map", files[stream]) for stream, asked in ranges.items()}
+        return {stream: LoadLoop(stream, each.workers, CHOSEN, each) for stream, each in scalings.items()}
+
+    def numbers(loops: dict[str, LoadLoop]) -> dict[str, int | None]:
+        return {stream: loop.workers for stream, loop in loops.items()}
+
+    first = streams()
+    for loop in first.values():
+        loop.hear(seen(0, 9600, 2))
+    assert numbers(first) == {"s1": 11, "s2": 5}
+    for begin in (lambda loop: loop.start("q", "later"), lambda loop: loop.hear(seen(1, 9600, 2, run="later"))):
+        again = streams()
+        for loop in again.values():
+            begin(loop)
+        assert numbers(again) == {"s1": 11, "s2": 5}
+
+
 def test_the_first_micro_batch_of_a_later_run_has_the_number_in_the_folder(tmp_path: Path) -> None:
     first = routed(tmp_path, Range(2, 16, "1 second", d=1))
     first.start("q", "run")

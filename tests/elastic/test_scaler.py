@@ -122,6 +122,12 @@ def test_the_slower_stage_grows_if_neither_rose() -> None:
     assert trace(scaler(), [USUAL, slower_keys, slower_keys])[-1] == (1.2, 2, 3)  # 0.5 + 0.7
 
 
+@pytest.mark.parametrize(("keys", "then"), [(73, (3, 2)), (76, (3, 3))])
+def test_a_number_of_keys_within_a_twentieth_has_not_changed(keys: int, then: tuple[int, int]) -> None:
+    more = replace(USUAL, rows=1500, keys=keys)
+    assert trace(scaler(), [USUAL, more, more])[-1][1:] == then
+
+
 def test_both_grow_if_neither_rose_and_stages_are_not_told() -> None:
     slower = replace(USUAL, row_cost=0.002)
     assert trace(scaler(), [USUAL, slower, slower], staged=False)[-1] == (1.35, 3, 3)

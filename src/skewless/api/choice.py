@@ -87,11 +87,15 @@ def why_placed(asked: str | Placer) -> str:
 
 
 def followed(asked: Range | None, partitions: int | None = None) -> str:
-    """A sentence about workers that follow the load, with the partitions of state if there are such; or nothing."""
+    """What is said of workers that follow the load, with the partitions of state if there are such; or nothing."""
     if asked is None:
         return ""
     fixed = "" if partitions is None else f"; the {partitions} partitions of state stay as Spark has them at the start"
-    return f" How many of these are active follows the load, measured by an interval of {asked.interval}{fixed}."
+    return (
+        f" How many of these are active follows the load, measured by an interval of {asked.interval}{fixed}. Idle "
+        "workers have tasks too, without rows: dynamic allocation gives no executor back that gets one of them more "
+        "often than its idle timeout."
+    )
 
 
 def unfollowed(asked: Range | None) -> str:

@@ -68,7 +68,7 @@ class Scaling:
 
         If it is another stream's, that number does no harm, and is taken back when this one's query starts.
         """
-        known = None if self._file is None else self._file.remembered(query)
+        known = None if self._file is None else self._file.remembered(query, repr(self.asked))
         if known is not None or self._hinted:
             self._hinted = known is not None
             self.go_on(self.asked.least if known is None else known)
@@ -77,7 +77,7 @@ class Scaling:
         """A run has begun: from the number that its query had last, if the folder knows it."""
         self.untimed, self._slot, self.idle, self._ended = False, None, 0, None
         if self._file is not None:
-            known = self._file.remembered(query)
+            known = self._file.remembered(query, repr(self.asked))
             usual = self.asked.least if self._hinted else self.workers
             self._hinted = False
             self.go_on(usual if known is None else known, query)
@@ -87,7 +87,7 @@ class Scaling:
         self.workers = self.asked.nearest(workers)
         self._scaler = self.asked.scaler(self.side, self.workers)
         if self._file is not None:
-            self._file.put(self.workers, query)
+            self._file.put(self.workers, query, repr(self.asked))
 
     def follow(self, seen: Observed, ran: int) -> int:
         """The number of active workers from now on.
@@ -114,7 +114,7 @@ class Scaling:
             after = f"{self.workers} after micro-batch {seen.batch} (W = {self.ratio:.2f})"
             self.last = f"{were} became {after}, because {decision.reason}"
             if self._file is not None:
-                self._file.put(self.workers, seen.query)
+                self._file.put(self.workers, seen.query, repr(self.asked))
         return self.workers
 
     def describe(self, workers: int | None) -> list[str]:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from skewless.core.errors import SkewlessError
 from skewless.elastic.observation import Observation
 from skewless.elastic.parallelism import Bounds, Direction, Parallelism, Side
-from skewless.elastic.stride import Case, Stride, ease, one, straight
+from skewless.elastic.stride import Case, Stride, ease, one, same, straight
 from skewless.elastic.zones import Zone, Zones
 
 STRIDES: dict[str, Stride] = {"one": one, "straight": straight}
@@ -63,8 +63,8 @@ class Scaler:
     W is the processing time of a micro-batch over the interval. After `d` consecutive micro-batches with W above
     `thres` tasks are added, and after `d` consecutive ones with W at most `thres - step` tasks are given up. Map tasks
     follow the rate of rows, and reduce tasks the number of keys; both follow if both changed. What has changed is found
-    by comparison with the last micro-batch before W entered its zone. This repeats until W is between the two. For `d`
-    micro-batches after a decision, none is made in the reverse direction.
+    by comparison with the last micro-batch before W entered its zone; up to a twentieth of it is no change. This
+    repeats until W is between the two. For `d` micro-batches after a decision, none is made in the reverse direction.
 
     This follows the prose of section 3.5, and differs from the print of Algorithm 4. The print has no scale-in and no
     grace; it resets its count only when it adds tasks, and not when W falls back, so that its micro-batches need not be
@@ -182,4 +182,4 @@ class Scaler:
         if self._before is None:
             return False
         was, now = self._before.load(side), seen.load(side)
-        return now > was if direction == "out" else now < was
+        return not same(was, now) and (now > was) == (direction == "out")

@@ -13,6 +13,15 @@ from skewless.elastic.zones import ROUNDING, Zones
 SAME = 0.05  # rates or numbers of keys that differ by less than this share are the same load
 
 
+def same(was: float, now: float) -> bool:
+    """Whether two rates, or two numbers of keys, are the same load.
+
+    >>> same(1000, 1050), same(1000, 1051)
+    (True, False)
+    """
+    return abs(now - was) <= SAME * was
+
+
 @dataclass(frozen=True)
 class Case:
     """What a decision goes by: the direction, the numbers in force, and the micro-batch that speaks for the last d.
@@ -130,8 +139,8 @@ def _gained(case: Case, sides: tuple[Side, ...]) -> float:
     before, seen = case.tried
     grown = {side: case.now.of(side) / before.of(side) for side in SIDES}
     moved = tuple(side for side in SIDES if grown[side] != 1)
-    same = all(abs(case.seen.load(side) - seen.load(side)) <= SAME * seen.load(side) for side in SIDES)
-    if moved != sides or not same or case.seen.ratio >= seen.ratio:
+    alike = all(same(seen.load(side), case.seen.load(side)) for side in SIDES)
+    if moved != sides or not alike or case.seen.ratio >= seen.ratio:
         return staged
     return min(staged, (seen.ratio - case.seen.ratio) / (max(grown.values()) - 1))
 

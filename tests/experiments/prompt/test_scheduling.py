@@ -7,12 +7,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.prompt import figure_3_5, figure_3_6, figure_3_7, scheduling
+from experiments.prompt import figure_3_5, figure_3_6, gains, lateness, scheduling
 from experiments.prompt.engines import ENGINES, FLINK, SPARK, STORM, between, profile
-from experiments.prompt.rivals import PROMPT, partitioner
+from experiments.prompt.rivals import LEARNERS, PROMPT, partitioner
 from experiments.prompt.scheduling import AHEAD, GROUPS, ONE, Case, expected, fast, measured
 from experiments.prompt.setting import Setting
 from experiments.prompt.shares import Shares, longest, shares
+from skewless import split
 from skewless.elastic import Parallelism
 from skewless.simulate import Followed, Scheduling, Source
 from skewless.workload import Zipf
@@ -22,7 +23,7 @@ TASKS = Parallelism(4, 4)
 
 
 def case(cost: float, group: int = 10, technique: str = PROMPT) -> Case:
-    return Case(figure_3_7.Once(), FEW, technique, 1.0, TASKS, Scheduling(message=cost), group)
+    return Case(gains.Once(), FEW, technique, 1.0, TASKS, Scheduling(message=cost), group)
 
 
 def test_gains_are_those_of_the_formula_where_work_is_proportional_to_tuples() -> None:
@@ -67,19 +68,19 @@ def test_what_is_read_off_a_run() -> None:
 
 def test_spikes_are_at_the_same_times_whatever_the_rate() -> None:
     at = np.arange(200) + 0.5
-    slow, quick = figure_3_7.spikes(1.0, 1.0, 200, 3)(at), figure_3_7.spikes(10.0, 1.0, 200, 3)(at)
+    slow, quick = lateness.spikes(1.0, 1.0, 200, 3)(at), lateness.spikes(10.0, 1.0, 200, 3)(at)
     assert (quick == 10 * slow).all()
-    assert set(slow) == {1.0, figure_3_7.TIMES}
+    assert set(slow) == {1.0, lateness.TIMES}
     assert (slow[:5] == 1.0).all()
     assert 0.05 < (slow > 1).mean() < 0.5
-    assert (figure_3_7.spikes(1.0, 1.0, 200, 4)(at) != slow).any()
+    assert (lateness.spikes(1.0, 1.0, 200, 4)(at) != slow).any()
 
 
 def test_late_micro_batches_are_compared_over_all_seeds_with_the_error_of_their_ratio() -> None:
     calm, half, all_late = (_done([1.5] * n + [0.5] * (10 - n), [4] * 10) for n in (0, 5, 10))
-    same = figure_3_7.fewer([half, all_late], [half, all_late])
+    same = lateness.fewer([half, all_late], [half, all_late])
     assert (same.mean, same.error) == (1.0, 0.0)
-    found = figure_3_7.fewer([calm, half, all_late], [all_late, all_late, all_late])
+    found = lateness.fewer([calm, half, all_late], [all_late, all_late, all_late])
     assert found.mean == pytest.approx(0.5)
     assert found.error == pytest.approx(np.std([0.0, 0.5, 1.0], ddof=1) / np.sqrt(3))
 
@@ -87,11 +88,25 @@ def test_late_micro_batches_are_compared_over_all_seeds_with_the_error_of_their_
 def test_every_partitioner_divides_all_tuples_of_a_micro_batch() -> None:
     keys = Zipf(1.0, keys=300, seed=1).take(2000)
     times = np.linspace(0.0, 1.0, len(keys), endpoint=False)
-    for name in figure_3_7.EVERYONE:
-        divided = partitioner(name, FEW)(keys, times, 0.0, 1.0)
-        assert divided.sizes.sum() == len(keys), name
-        assert len(divided.sizes) == FEW.blocks
-    assert {"partly", "dalton"} < set(figure_3_7.EVERYONE)
+    for name in gains.EVERYONE:
+        divides = partitioner(name, FEW)
+        for _ in range(2):  # those that learn have learned something for the second
+            divided = divides(keys, times, 0.0, 1.0)
+            assert divided.sizes.sum() == len(keys), name
+            assert len(divided.sizes) == FEW.blocks
+
+
+def test_the_matrix_has_every_partitioner_of_the_library() -> None:
+    thesis = {"two-choices": "PK2", "five-choices": "PK5", "cam": "cAM"}
+    assert {thesis.get(name, name) for name in split.NAMES} <= set(gains.EVERYONE)
+
+
+def test_those_that_learn_know_the_hot_keys_of_the_micro_batch_before() -> None:
+    keys = np.random.default_rng(1).permutation(np.repeat(np.arange(101), [4000, *[10] * 100]))
+    for name in LEARNERS:
+        divides = partitioner(name, FEW)
+        sizes = [divides(keys, np.zeros(len(keys)), 0.0, 1.0).sizes for _ in range(3)]
+        assert sizes[-1].max() < 0.6 * len(keys), name  # by hash the hot key alone would be 0.8 of them
 
 
 def test_the_number_of_keys_changes_with_the_tuples() -> None:
@@ -138,5 +153,19 @@ def test_the_fastest_third_counts() -> None:
 
 
 def test_the_work_of_a_run_does_not_depend_on_the_scheduler() -> None:
-    found = {name: case(0.0).run(name, Source(figure_3_7.Once(), 300.0), 5) for name in (ONE, GROUPS, AHEAD)}
+    found = {name: case(0.0).run(name, Source(gains.Once(), 300.0), 5) for name in (ONE, GROUPS, AHEAD)}
     assert found[ONE].ratios.tolist() == found[GROUPS].ratios.tolist() == found[AHEAD].ratios.tolist()
+
+
+def test_group_ahead_hears_of_micro_batches_as_late_as_workers_report() -> None:
+    made = Case(Zipf(0.5, keys=300), FEW, PROMPT, 1.0, TASKS, Scheduling(message=0.2))
+    rate = figure_3_6._calm(made, AHEAD, made.highest(AHEAD, 500.0, 0.9))
+    acts = [figure_3_6.first_change(figure_3_6.spiked(replace(made, report=each), AHEAD, rate)) for each in (0.0, 2.0)]
+    assert acts == [17, 19]
+
+
+def test_numbers_of_tasks_follow_or_stay() -> None:
+    made = Case(Zipf(0.5, keys=300), FEW, PROMPT, 1.0, TASKS, Scheduling(message=0.05))
+    follows, stays = (lateness._run(made, ONE, 50.0, 1, each) for each in (True, False))
+    assert set(stays.map_tasks.tolist()) == {4}
+    assert follows.map_tasks.min() == 1

@@ -1,0 +1,212 @@
+"""Prompt+, Figure 3.7b: how many micro-batches are late by each scheduler, at the same rates and the same spikes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from experiments.figure import Cell, Check, Measured, Table, Tell
+from experiments.prompt.scheduling import AHEAD, GROUPS, ONE, SCHEDULERS, Case
+from skewless.core.arrays import FloatArray
+from skewless.elastic import Parallelism, Scaler
+from skewless.simulate import Followed, Source, steps
+from skewless.simulate.arrivals import Rate
+
+BATCHES = 200  # of each run
+SEEDS = tuple(range(1, 9))  # of the times of its spikes
+MUCH = 0.75  # late micro-batches over those of another scheduler, at which they are much fewer
+LOADS = (0.45, 0.6, 0.9)  # of the highest rate of one at a time; spikes of the first are within it
+CALM, BEYOND = LOADS[0], LOADS[1:]
+EVERY, LASTS, TIMES = 20, 4, 2.0  # micro-batches between spikes on average, and of a spike; how high it is
+THRES = 0.9
+Runs = tuple[Followed, ...]
+
+
+@dataclass(frozen=True)
+class Lateness:
+    """Runs at several rates.
+
+    Attributes
+    ----------
+    found
+        By the rate, as a share of the highest of one at a time, and by the scheduler.
+    stay
+        The same, if all of the cluster's tasks run all the time.
+    soon
+        Group-ahead without an adjustment window, by the rate.
+    own
+        Each scheduler at the first of these shares of its own highest rate.
+    more
+        The highest rate of group-ahead over that of one at a time.
+    """
+
+    found: Mapping[float, Mapping[str, Runs]]
+    stay: Mapping[float, Mapping[str, Runs]]
+    soon: Mapping[float, Runs]
+    own: Mapping[str, Runs]
+    more: float
+
+    def said(self) -> str:
+        """How many were late, in words."""
+        return "; at ".join(
+            f"{load:.0%} of the highest rate of one at a time {percent(each[AHEAD])} of its micro-batches are late, "
+            f"{percent(each[GROUPS])} of those in groups and {percent(each[ONE])} one at a time"
+            for load, each in self.found.items()
+        )
+
+    def reason(self, load: float) -> str:
+        """Why group-ahead has not fewer late ones, or not many fewer, at a rate."""
+        found, stay = self.found[load], self.stay[load]
+        return (
+            "What counts is how soon tasks are added, and how many are there when a spike comes. One at a time acts a "
+            f"micro-batch sooner: at this rate {percent(found[ONE])} of its micro-batches are late and "
+            f"{percent(found[AHEAD])} of group-ahead's, but {percent(self.soon[load])} of these without an adjustment "
+            f"window. Group-ahead has {_tasks(found[AHEAD]):.0f} tasks on average, and one at a time "
+            f"{_tasks(found[ONE]):.0f}. If all {_tasks(stay[AHEAD]):.0f} tasks run all the time, "
+            f"{percent(stay[AHEAD])} of group-ahead's are late, {percent(stay[GROUPS])} in groups and "
+            f"{percent(stay[ONE])} one at a time."
+        )
+
+    def checks(self) -> tuple[Check, ...]:
+        """Fewer than each of the two, many fewer than the better one, and what explains where it is not so."""
+        over = {
+            (load, name): fewer(found[AHEAD], found[name])
+            for load, found in self.found.items()
+            for name in (ONE, GROUPS)
+        }
+        return (
+            *(
+                Check(
+                    f"3.7b: late micro-batches at {load:.0%} of the highest rate of one at a time, group-ahead over "
+                    f"{name} plus two standard errors",
+                    over[load, name].mean + 2 * over[load, name].error,
+                    high=1.0,
+                    essential=load in BEYOND,
+                    why=self.reason(load),
+                )
+                for load in LOADS
+                for name in (ONE, GROUPS)
+            ),
+            *(
+                Check(
+                    f"3.7b: late micro-batches at {load:.0%}, group-ahead over the better of the two, much fewer",
+                    max(over[load, name].mean for name in (ONE, GROUPS)),
+                    high=MUCH,
+                    essential=load in BEYOND,
+                    why=self.reason(load),
+                )
+                for load in LOADS
+            ),
+            *(
+                Check(
+                    f"3.7b: the same at {load:.0%} if all tasks run all the time",
+                    max(fewer(self.stay[load][AHEAD], self.stay[load][name]).mean for name in (ONE, GROUPS)),
+                    high=MUCH,
+                    essential=False,
+                    why=self.reason(load),
+                )
+                for load in BEYOND
+            ),
+            Check(
+                f"3.7b: late micro-batches at {CALM:.0%}, group-ahead without an adjustment window over one at a time",
+                fewer(self.soon[CALM], self.found[CALM][ONE]).mean,
+                high=1.0,
+                essential=False,
+            ),
+            Check(
+                f"3.7b: group-ahead over one at a time, if each has {CALM:.0%} of its own highest rate",
+                fewer(self.own[AHEAD], self.own[ONE]).mean,
+                high=1.0,
+                essential=False,
+                why="One at a time then has less to do, and acts a micro-batch sooner: group-ahead gives fewer "
+                f"violations at the same rate, not at {self.more:.2f} times the rate.",
+            ),
+        )
+
+    def table(self) -> Table:
+        """The shares of late micro-batches, and the tasks."""
+        rows = {f"{load:.0%} of the highest of one at a time": self.found[load] for load in LOADS}
+        rows[f"{CALM:.0%} of its own highest"] = self.own
+        for load in LOADS:
+            rows[f"{load:.0%} of the highest of one at a time, no adjustment window"] = {AHEAD: self.soon[load]}
+        for load in LOADS:
+            rows[f"{load:.0%} of the highest of one at a time, all tasks all the time"] = self.stay[load]
+        return Table(
+            f"3.7b: share of micro-batches that are late, {len(SEEDS)} seeds",
+            ("rate", *SCHEDULERS, *(f"tasks on average, {name}" for name in SCHEDULERS)),
+            tuple(_row(what, found) for what, found in rows.items()),
+        )
+
+
+def lateness(base: Case, rates: Mapping[str, float], tell: Tell) -> Lateness:
+    """Runs of all schedulers at shares of the highest rate of one at a time, which `rates` has with the others'."""
+    found: dict[float, dict[str, Runs]] = {}
+    stay: dict[float, dict[str, Runs]] = {}
+    soon: dict[float, Runs] = {}
+    for load in LOADS:
+        tell(f"late micro-batches at {load:.0%}")
+        rate = load * rates[ONE]
+        found[load] = {name: lates(base, name, rate) for name in SCHEDULERS}
+        stay[load] = {name: lates(base, name, rate, follows=False) for name in SCHEDULERS}
+        soon[load] = lates(replace(base, adjust=0.0), AHEAD, rate)
+    own = {name: lates(base, name, CALM * rates[name]) for name in SCHEDULERS}
+    return Lateness(found, stay, soon, own, rates[AHEAD] / rates[ONE])
+
+
+def lates(case: Case, name: str, rate: float, *, follows: bool = True) -> Runs:
+    """A run for each of the seeds."""
+    return tuple(_run(case, name, rate, seed, follows) for seed in SEEDS)
+
+
+def _run(case: Case, name: str, rate: float, seed: int, follows: bool) -> Followed:
+    """A stream with spikes at random times, the same ones for all, with numbers of tasks that follow or stay."""
+    quarter = Parallelism(case.tasks.map // 4, case.tasks.reduce // 4)
+    scaler = Scaler(quarter, case.tasks, case.tasks, d=1, thres=THRES) if follows else None
+    return case.run(name, Source(case.keys, spikes(rate, case.interval, BATCHES, seed)), BATCHES, scaler)
+
+
+def fewer(ours: Sequence[Followed], theirs: Sequence[Followed]) -> Measured:
+    """Late micro-batches of all runs over those of others with the same seeds; its error is that of the jackknife."""
+    pairs = np.array([(a.violations, b.violations) for a, b in zip(ours, theirs, strict=True)])
+    all_of_them = pairs.sum(axis=0)
+    ratio = _ratio(all_of_them)
+    without = np.array([_ratio(all_of_them - pair) for pair in pairs])
+    error = np.sqrt((len(pairs) - 1) / len(pairs) * ((without - without.mean()) ** 2).sum())
+    return Measured(ratio, float(error))
+
+
+def _ratio(pair: FloatArray) -> float:
+    return float(pair[0] / max(1e-9, pair[1]))
+
+
+def spikes(rate: float, interval: float, batches: int, seed: int) -> Rate:
+    """A rate that is higher for some micro-batches, from random ones on."""
+    random = np.random.default_rng(seed)
+    begins = np.flatnonzero(random.random(batches) < 1 / EVERY)
+    high = np.zeros(batches + 1, bool)
+    for begin in begins:
+        high[begin : begin + LASTS] = True
+    high[:5] = False  # at first everybody finds its numbers
+    changes = np.flatnonzero(np.diff(high, prepend=~high[:1]))
+    return steps(*((float(at * interval), TIMES * rate if high[at] else rate) for at in changes))
+
+
+def percent(found: Runs) -> str:
+    """The share of late ones, in words."""
+    return f"{late(found).mean:.1%}".replace("%", " %")
+
+
+def late(found: Runs) -> Measured:
+    """The share of late ones in each of the runs."""
+    return Measured.of([each.violations for each in found])
+
+
+def _row(what: str, found: Mapping[str, Runs]) -> tuple[Cell, ...]:
+    late_ones = (late(found[name]) if name in found else "" for name in SCHEDULERS)
+    return (what, *late_ones, *(_tasks(found[name]) if name in found else "" for name in SCHEDULERS))
+
+
+def _tasks(found: Runs) -> float:
+    return float(np.mean([(each.map_tasks + each.reduce_tasks).mean() for each in found]))
