@@ -82,14 +82,14 @@ ON_THEIR_OWN = {
         "control/version.py",
         "found = _once(self, number, turn.batch, turn.run)",
         'found = _once(self, number, 0, "")',
-        "tests/control/test_model.py::"
+        "tests/control/test_rebuilt.py::"
         "test_a_placement_is_read_anew_though_one_of_its_number_was_there_before_a_restore",
     ),
     "an announcement cannot be withdrawn": Mending(
         "control/placing.py",
         "self.say(replace(self.version, withdrawn=True), paused)",
         "pass",
-        "tests/control/test_model.py::test_an_announcement_can_be_withdrawn_though_the_query_has_failed",
+        "tests/control/test_announced.py::test_an_announcement_can_be_withdrawn_though_the_query_has_failed",
     ),
     "sizes outlive the driver that announced them": Mending(
         "control/tuning.py",
@@ -108,7 +108,7 @@ ON_THEIR_OWN = {
         "operators/process/worker.py",
         "        if len(astray):",
         "        if False:",
-        "tests/control/test_model.py::test_rows_of_a_slot_that_another_worker_owns_are_refused",
+        "tests/control/test_rebuilt.py::test_rows_of_a_slot_that_another_worker_owns_are_refused",
     ),
     "two loops of tuned windows do not see what each other announced": Mending(
         "control/announcing.py",
@@ -120,13 +120,13 @@ ON_THEIR_OWN = {
         "control/announcing.py",
         "if self.announced and self.stuck and self.folder.count_start(run) > self.carried_on:",
         "if False:",
-        "tests/control/test_model.py::test_an_announcement_that_cannot_be_carried_out_is_withdrawn_at_the_second_start",
+        "tests/control/test_announced.py::test_an_announcement_that_cannot_be_carried_out_is_withdrawn_at_the_second_start",
     ),
     "a loop that meets the announcement of another handle fails": Mending(
         "control/announcing.py",
         "            return not self.version.announced",
         "            return True",
-        "tests/control/test_model.py::test_a_decision_waits_for_one_that_another_handle_announced",
+        "tests/control/test_rebuilt.py::test_a_decision_waits_for_one_that_another_handle_announced",
     ),
     "workers of tuned windows do not look whether sizes came too early": Mending(
         "operators/windows/adaptive.py",
