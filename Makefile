@@ -42,7 +42,7 @@ test-learn: $(learn) | compiling  ## the tests of learning, which need the extra
 
 fast: $(ready) | compiling  ## the tests of the library that need no Spark, with fewer examples
 	SKEWLESS_TIMES=0.2 $(pytest) -n 2 --dist worksteal -m 'not spark and not long' \
-		--hypothesis-profile=fast --ignore tests/experiments tests src
+		--hypothesis-profile=fast --ignore tests/experiments --ignore tests/spark tests src
 
 KILLS ?= 30
 TIMES ?= 20
