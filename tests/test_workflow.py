@@ -82,3 +82,12 @@ def test_new_examples_are_explored_on_the_forge_too() -> None:
     code = "import conftest; from hypothesis import settings; assert not settings.default.derandomize"
     environment = {**os.environ, "CI": "true"}
     subprocess.run([sys.executable, "-c", code], cwd=ROOT / "tests", env=environment, check=True)
+
+
+def test_a_soak_is_as_long_as_it_is_told() -> None:
+    (recipe,) = re.findall(r"^soak:.*\n((?:\t.*\n)+)", MAKEFILE, re.MULTILINE)
+    read = (ROOT / "tests" / "support" / "campaign.py").read_text()
+    for variable in ("KILLS", "TIMES", "SEED"):
+        assert f"SKEWLESS_{variable}=$({variable})" in recipe
+        assert f'"SKEWLESS_{variable}"' in read
+    assert "-m campaign" in recipe
