@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -150,3 +151,18 @@ def test_a_folder_is_not_touched_by_building_a_stream_that_does_not_run(tmp_path
     before = {path: path.read_bytes() for path in world.folder.rglob("*") if path.is_file()}
     world.build()
     assert {path: path.read_bytes() for path in world.folder.rglob("*") if path.is_file()} == before
+
+
+def test_a_loop_learns_nothing_from_a_query_that_its_folder_does_not_name(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    world = World(tmp_path)
+    for _batch in range(2):
+        world.micro_batch([0, 1, 2])
+    seen = replace(world.events[-1], query="query 2", run="query 2, run 1")
+    world.hear(2)
+    other = world.build()
+    other.hear(seen)
+    assert other.loads == {}
+    assert "belongs to query query 1, and this is query query 2: build the result anew" in caplog.text
+    world.settles()
