@@ -106,8 +106,9 @@ ON_THEIR_OWN = {
     "what was left is remembered though the folder was restored": Mending(
         "control/placements.py",
         "_left_once(self, version, turn.batch, turn.run)",
-        '_left_once(self, version, 0, "")',
-        "tests/control/test_rebuilt.py",
+        '_left_once(self, version, turn.batch, "")',
+        "tests/control/test_rebuilt.py::"
+        "test_copies_are_looked_for_anew_though_those_of_an_earlier_run_were_there_before_a_restore",
     ),
     "an announcement cannot be withdrawn": Mending(
         "control/placing.py",

@@ -49,6 +49,24 @@ def test_a_placement_is_read_anew_though_one_of_its_number_was_there_before_a_re
     world.settles()
 
 
+def test_copies_are_looked_for_anew_though_those_of_an_earlier_run_were_there_before_a_restore(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.micro_batch([0, 1, 2, 3])
+    world.hear()
+    world.keep()
+    world.announce(ELSEWHERE)
+    for _batch in range(2):
+        world.micro_batch([0, 1, 2])
+    assert world.force == 1  # the second one found the copies of the first
+    world.restore(rebuilt=False)
+    world.micro_batch([0, 1, 2])
+    world.hear()
+    world.announce(ELSEWHERE)
+    world.micro_batch([0, 1, 2])  # of the number and by the control of the one that found them
+    assert world.force == 0
+    world.settles()
+
+
 def test_a_range_of_workers_follows_the_load_though_the_driver_dies_in_between(tmp_path: Path) -> None:
     world = World(tmp_path, elastic=True)
     world.load(3.0)
