@@ -62,7 +62,8 @@ def _defined(node: ast.stmt) -> list[str]:
 
 def too_new(text: str) -> list[str]:
     """What a file uses that the oldest Python does not have; what it asks the version for first is left out."""
-    nodes = list(ast.walk(ast.parse(text)))
+    looked_at = (ast.If, ast.Import, ast.ImportFrom, ast.Attribute, ast.Name)
+    nodes = [node for node in ast.walk(ast.parse(text)) if isinstance(node, looked_at)]
     asked = {id(node) for each in nodes if _asks(each) for node in ast.walk(each)}
     modules, found = dict[str, str](), list[str]()
     for node in nodes:
