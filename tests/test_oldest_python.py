@@ -85,6 +85,7 @@ def _asks(node: ast.AST) -> bool:
     return isinstance(node, ast.If) and "version_info" in ast.unparse(node.test)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("folder", FOLDERS)
 def test_nothing_is_used_that_the_oldest_python_does_not_have(folder: str) -> None:
     found = {str(path): too_new(path.read_text()) for path in sorted((ROOT / folder).rglob("*.py"))}

@@ -77,6 +77,7 @@ def test_every_run_has_a_seed_that_can_be_given(target: str) -> None:
     assert "$(pytest)" in recipe
 
 
+@pytest.mark.slow
 def test_new_examples_are_explored_on_the_forge_too() -> None:
     """hypothesis has a profile of its own where CI is set, with the same examples every time."""
     code = "import conftest; from hypothesis import settings; assert not settings.default.derandomize"
