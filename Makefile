@@ -41,8 +41,8 @@ test-learn: $(learn) | compiling  ## the tests of learning, which need the extra
 	SKEWLESS_LEARN=1 JAX_PLATFORMS=cpu $(pytest) -n 2 --dist worksteal tests/learn src/skewless/learn tests/test_docs_site.py
 
 fast: $(ready) | compiling  ## the tests of the library that need no Spark, with fewer examples
-	SKEWLESS_TIMES=0.2 $(pytest) -n 2 --dist worksteal -m 'not spark and not long' \
-		--hypothesis-profile=fast --ignore tests/experiments tests src
+	SKEWLESS_TIMES=0.2 $(pytest) -n 2 --dist worksteal -m 'not spark and not long and not slow' \
+		--hypothesis-profile=fast --ignore tests/experiments --ignore tests/spark tests src
 
 KILLS ?= 30
 TIMES ?= 20

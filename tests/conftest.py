@@ -6,12 +6,16 @@ import os
 import sys
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, Phase, settings
 
 from support.kernels import drop_stale_kernels
 
 SOURCE = Path(__file__).parents[1] / "src" / "skewless"
 
+
+# Their asserts say what they compared, as those of tests do.
+pytest.register_assert_rewrite("support.placed", "support.tuned")
 
 # All of this must be in place before skewless or Spark is imported, hence here and not in a fixture.
 drop_stale_kernels(SOURCE)

@@ -79,6 +79,7 @@ def test_keys_come_from_the_columns_named(clicks: Path) -> None:
     assert max(both["splitters"][0]["loads"]) < 900
 
 
+@pytest.mark.slow
 def test_a_plot_is_a_png(clicks: Path, tmp_path: Path) -> None:
     result = run("compare", clicks, "--key", "user", "--plot", tmp_path / "loads.png", "--window", 100)
     assert result.exit_code == 0, result.output

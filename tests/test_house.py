@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import ast
+import functools
 import subprocess
 import sys
-from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
 
@@ -25,9 +25,21 @@ from skewless.spark.stage import Run, RunAll, Send
 SOURCE = Path(__file__).parents[1] / "src" / "skewless"
 
 
-def modules() -> Iterator[tuple[str, ast.Module]]:
-    for path in sorted(SOURCE.rglob("*.py")):
-        yield str(path.relative_to(SOURCE)), ast.parse(path.read_text())
+@functools.cache
+def modules() -> tuple[tuple[str, ast.Module], ...]:
+    paths = sorted(SOURCE.rglob("*.py"))
+    return tuple((str(path.relative_to(SOURCE)), ast.parse(path.read_text())) for path in paths)
+
+
+@functools.cache
+def imported() -> dict[str, set[str]]:
+    """What each file imports."""
+    found: dict[str, set[str]] = {}
+    for path, tree in modules():
+        nodes = list(ast.walk(tree))
+        names = {alias.name for node in nodes if isinstance(node, ast.Import) for alias in node.names}
+        found[path] = names | {str(node.module) for node in nodes if isinstance(node, ast.ImportFrom)}
+    return found
 
 
 def subclassing(name: str) -> list[str]:
@@ -42,13 +54,7 @@ def subclassing(name: str) -> list[str]:
 
 def importing(name: str) -> set[str]:
     """The files that import a module of this name, or from it."""
-    found = set()
-    for path, tree in modules():
-        for node in ast.walk(tree):
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
-            names += [str(node.module)] if isinstance(node, ast.ImportFrom) else []
-            found |= {path} if any(f"{each}.".startswith(f"{name}.") for each in names) else set()
-    return found
+    return {path for path, names in imported().items() if any(f"{each}.".startswith(f"{name}.") for each in names)}
 
 
 def test_one_file_runs_workers_in_spark_and_one_listens_to_queries() -> None:

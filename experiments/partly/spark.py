@@ -16,7 +16,7 @@ import sys
 import tempfile
 from collections import Counter
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import datetime, timezone
 from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
@@ -117,7 +117,7 @@ def page(found: dict[str, Arrived]) -> str:
     lines = [
         "# PartLy on Spark",
         "",
-        f"Made by `python -m experiments.partly.spark` on {datetime.now(UTC):%Y-%m-%d}: {where}.",
+        f"Made by `python -m experiments.partly.spark` on {datetime.now(timezone.utc):%Y-%m-%d}: {where}.",
         "",
         f"A stream of words (Zipf {SKEW:g}, {VOCABULARY:,} of them), {ROWS:,} rows a micro-batch, {WORKERS} workers.",
         "What arrived by each splitter has for every word the rows that Spark's own `groupBy` finds in the files.",

@@ -72,24 +72,49 @@ ON_THEIR_OWN = {
         "        if False:",
         "tests/control/test_version.py",
     ),
-    "a hand-over for another placement is taken": Mending(
+    "a hand-over of another placement is taken": Mending(
         "control/placements.py",
-        'if notes["placement"] != _digest(placement) or not set(slots) <= set(notes["slots"]):',
-        "if False:",
+        'notes["placement"] != _digest(placement) or not',
+        "not",
         "tests/control/test_placements.py",
+    ),
+    "a hand-over that lacks a slot is taken": Mending(
+        "control/placements.py",
+        ' or not set(slots) <= set(notes["slots"]):',
+        ":",
+        "tests/control/test_placements.py",
+    ),
+    "a hand-over of another query is taken": Mending(
+        "control/placements.py", 'if notes["query"] != turn.query:', "if False:", "tests/control/test_placements.py"
+    ),
+    "a version of another query is read": Mending(
+        "control/version.py", "if found[1] not in (None, turn.query):", "if False:", "tests/control/test_version.py"
+    ),
+    "a loop learns from a query that the folder does not name": Mending(
+        "control/announcing.py",
+        "        if self.whose != query:\n            raise",
+        "        if False:\n            raise",
+        "tests/control/test_rebuilt.py::test_a_loop_learns_nothing_from_a_query_that_its_folder_does_not_name",
     ),
     "a version stays in memory though the folder was restored": Mending(
         "control/version.py",
         "found = _once(self, number, turn.batch, turn.run)",
         'found = _once(self, number, 0, "")',
-        "tests/control/test_model.py::"
+        "tests/control/test_rebuilt.py::"
         "test_a_placement_is_read_anew_though_one_of_its_number_was_there_before_a_restore",
+    ),
+    "what was left is remembered though the folder was restored": Mending(
+        "control/placements.py",
+        "_left_once(self, version, turn.batch, turn.run)",
+        '_left_once(self, version, turn.batch, "")',
+        "tests/control/test_rebuilt.py::"
+        "test_copies_are_looked_for_anew_though_those_of_an_earlier_run_were_there_before_a_restore",
     ),
     "an announcement cannot be withdrawn": Mending(
         "control/placing.py",
         "self.say(replace(self.version, withdrawn=True), paused)",
         "pass",
-        "tests/control/test_model.py::test_an_announcement_can_be_withdrawn_though_the_query_has_failed",
+        "tests/control/test_announced.py::test_an_announcement_can_be_withdrawn_though_the_query_has_failed",
     ),
     "sizes outlive the driver that announced them": Mending(
         "control/tuning.py",
@@ -108,7 +133,7 @@ ON_THEIR_OWN = {
         "operators/process/worker.py",
         "        if len(astray):",
         "        if False:",
-        "tests/control/test_model.py::test_rows_of_a_slot_that_another_worker_owns_are_refused",
+        "tests/control/test_rebuilt.py::test_rows_of_a_slot_that_another_worker_owns_are_refused",
     ),
     "two loops of tuned windows do not see what each other announced": Mending(
         "control/announcing.py",
@@ -120,13 +145,13 @@ ON_THEIR_OWN = {
         "control/announcing.py",
         "if self.announced and self.stuck and self.folder.count_start(run) > self.carried_on:",
         "if False:",
-        "tests/control/test_model.py::test_an_announcement_that_cannot_be_carried_out_is_withdrawn_at_the_second_start",
+        "tests/control/test_announced.py::test_an_announcement_that_cannot_be_carried_out_is_withdrawn_at_the_second_start",
     ),
     "a loop that meets the announcement of another handle fails": Mending(
         "control/announcing.py",
         "            return not self.version.announced",
         "            return True",
-        "tests/control/test_model.py::test_a_decision_waits_for_one_that_another_handle_announced",
+        "tests/control/test_rebuilt.py::test_a_decision_waits_for_one_that_another_handle_announced",
     ),
     "workers of tuned windows do not look whether sizes came too early": Mending(
         "operators/windows/adaptive.py",
@@ -139,6 +164,38 @@ ON_THEIR_OWN = {
         "        self.placer.learn(Counts(keys[came], rows[came], int(counts.sum()), tail))",
         "        pass",
         "tests/control/test_placing.py",
+    ),
+    "AutoFlow adds a round whenever it is asked": Mending(
+        "place/autoflow.py",
+        "        counts = np.sum(self._rounds, axis=0)",
+        "        self.learn(seen)\n        counts = np.sum(self._rounds, axis=0)",
+        "tests/control/test_placing.py::test_a_spike_moves_slots_by_the_rounds_it_lasts",
+    ),
+    "AutoFlow is told of counts that faded already": Mending(
+        "control/placing.py",
+        "        self.placer.learn(Counts(keys[came], rows[came], int(counts.sum()), tail))\n"
+        "        self._recent.add(keys, rows, int(counts.sum()), tail)",
+        "        self._recent.add(keys, rows, int(counts.sum()), tail)\n"
+        "        self.placer.learn(self._recent.counts())",
+        "tests/control/test_placing.py",
+    ),
+    "rows are lost where the control is gone": Mending(
+        "spark/route.py",
+        'return df.join(F.broadcast(file), F.lit(True), "left")',
+        "return df.crossJoin(F.broadcast(file))",
+        "tests/spark/test_process.py::test_a_control_file_that_is_gone_stops_the_query_and_loses_no_row",
+    ),
+    "a policy that is empty is taken for one without hot keys": Mending(
+        "spark/split.py",
+        'F.when(F.col("policy.version").isNotNull(), F.col("policy.keys")).otherwise(gone)',
+        'F.coalesce(F.col("policy.keys"), F.array().cast("array<struct<key:bigint,lanes:array<int>>>"))',
+        "tests/spark/test_keyed.py::test_the_policy_file_keeps_its_length_and_is_read_anew",
+    ),
+    "a policy that is gone is taken for one without hot keys": Mending(
+        "spark/split.py",
+        "options(wholetext=True, ignoreMissingFiles=False, ignoreCorruptFiles=False)",
+        "options(wholetext=True)",
+        "tests/spark/test_keyed.py::test_the_policy_file_keeps_its_length_and_is_read_anew",
     ),
     "a file is named before it is on the disk": Mending(
         "control/folder.py", "            os.fsync(out.fileno())", "            pass", "tests/control/test_folder.py"
@@ -156,6 +213,33 @@ ON_THEIR_OWN = {
         "control/folder.py",
         're.sub("^s3:", "s3a:", _without_options(self.uri))',
         "_without_options(self.uri)",
+        "tests/control/test_folder.py",
+    ),
+    "a relative path is that of whoever reads it": Mending(
+        "control/folder.py", 'f"file://{os.path.abspath(path)}"', 'f"file://{path}"', "tests/control/test_folder.py"
+    ),
+    "file:/x is no path": Mending(
+        "control/folder.py",
+        r'r"^file:(//(localhost)?(?=/)|(?=/(?!/)))"',
+        'r"^file://(?=/)"',
+        "tests/control/test_folder.py",
+    ),
+    "a space in the name of a bucket's folder is no part of it": Mending(
+        "control/folder.py", "{quote(path)}", "{path}", "tests/control/test_folder.py"
+    ),
+    "Arrow is sent to s3a://": Mending(
+        "control/folder.py",
+        're.sub(r"^s3[an]://", "s3://", ',
+        're.sub(r"^s3n://", "s3://", ',
+        "tests/control/test_folder.py",
+    ),
+    "HDFS is written to where Hadoop's libraries are": Mending(
+        "control/folder.py", 'if uri.startswith(("hdfs:", "viewfs:")):', "if False:", "tests/control/test_folder.py"
+    ),
+    "a file that is there already is created again": Mending(
+        "control/folder.py",
+        "self._write(name, data, _link)",
+        "self._write(name, data, os.replace)",
         "tests/control/test_folder.py",
     ),
     "files are replaced where that is not one step": Mending(

@@ -1,85 +1,14 @@
+"""A job file is read as it is written, and what is wrong with one is said with its line."""
+
 from __future__ import annotations
 
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
-from typer.testing import CliRunner
 
-from skewless.cli import app
-from skewless.core.errors import SkewlessError
-from skewless.job import Job, Key, Sink, Source, Trigger, Window, read
+from skewless.job import Job, Key, Sink, Source, Trigger, Window
 from skewless.job.expression import Call
+from support.jobs import BATCH, JOB, edited, parsed, refusal
 
-JOB = """\
-name = "clicks"
-master = "local[2]"
-
-[spark]
-"spark.sql.session.timeZone" = "UTC"
-
-[source]
-format = "parquet"
-path = "in/"
-schema = "ts timestamp, page string, `the price` double, at struct<x: int, y: int>"
-stream = true
-
-[source.options]
-maxFilesPerTrigger = 1
-
-[key]
-columns = ["page"]
-workers = 16
-split = "auto"
-
-[window]
-time = "ts"
-size = "60 seconds"
-slide = "1 second"
-watermark = "10 seconds"
-output = "append"
-
-[aggregates]
-n = "count"
-spent = "sum(`the price`)"
-
-[sink]
-format = "parquet"
-path = "out/"
-checkpoint = "checkpoint/"
-
-[trigger]
-available_now = true
-"""
-BATCH = (
-    JOB.replace("stream = true", "stream = false")
-    .replace('checkpoint = "checkpoint/"\n', "")
-    .replace("[trigger]\navailable_now = true\n", "")
-)
-
-
-@pytest.fixture(autouse=True)
-def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    (tmp_path / "in").mkdir()
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-def parsed(text: str) -> Job:
-    Path("job.toml").write_text(text)
-    return read(Path("job.toml"))
-
-
-def refusal(text: str) -> str:
-    with pytest.raises(SkewlessError) as refused:
-        parsed(text)
-    return str(refused.value)
-
-
-def edited(old: str, new: str, text: str = JOB) -> str:
-    assert text.count(old) == 1, f"{old!r} must be once in the job"
-    return text.replace(old, new)
+pytestmark = pytest.mark.usefixtures("here")
 
 
 def test_a_job_is_read_as_it_is_written() -> None:
@@ -385,38 +314,3 @@ def test_a_stream_of_files_needs_a_schema_but_a_batch_does_not() -> None:
     line = JOB[JOB.index("schema =") : JOB.index("stream =")]
     assert refusal(edited(line, "")).startswith("job.toml:7: [source] needs schema, such as schema = ")
     assert parsed(edited(line, "", BATCH)).source.schema is None
-
-
-def run(path: str) -> tuple[int, str, str]:
-    result = CliRunner().invoke(app, ["run", path])
-    return result.exit_code, result.stdout, result.stderr
-
-
-def test_the_command_says_what_is_wrong_in_one_line_and_exits_with_2() -> None:
-    Path("job.toml").write_text(edited("workers = 16", "workers = 0"))
-    code, out, err = run("job.toml")
-    assert (code, out, err.count("\n")) == (2, "", 1)
-    assert err.startswith("skewless: job.toml:18: [key] workers is 0; give at least 1")
-
-
-def test_a_file_that_cannot_be_read_is_refused(here: Path) -> None:
-    assert run("nowhere.toml") == (2, "", "skewless: nowhere.toml: no such file\n")
-    (here / "latin.toml").write_bytes(b'name = "\xe9"')
-    code, _, err = run("latin.toml")
-    assert code == 2
-    assert err.startswith("skewless: latin.toml: cannot be read as a text in UTF-8")
-
-
-def test_a_bad_job_is_refused_before_spark_is_loaded(here: Path) -> None:
-    (here / "job.toml").write_text("nmae = 1")
-    code = f"""
-import sys
-from skewless.cli import app
-try:
-    app(["run", {str(here / "job.toml")!r}])
-finally:
-    print("pyspark" in sys.modules)
-"""
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
-    assert done.stdout == "False\n"
-    assert "nmae is unknown" in done.stderr

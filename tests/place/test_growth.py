@@ -46,6 +46,7 @@ def grown(placer: Placer, seen: Counts, start: Placement | None, *workers: int) 
     return start
 
 
+@pytest.mark.slow
 @PLACERS
 @STEPS
 def test_workers_that_come_at_once_balance_as_if_they_came_one_by_one(

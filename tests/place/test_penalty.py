@@ -24,6 +24,7 @@ def changes(draw: st.DrawFn) -> tuple[list[list[float]], list[list[float]], int,
     return loads, weights, giver, taker, other
 
 
+@pytest.mark.slow
 @given(changes())
 def test_the_penalty_of_a_change_is_that_of_the_changed_loads(
     change: tuple[list[list[float]], list[list[float]], int, int, int],

@@ -14,6 +14,7 @@ from skewless.simulate.balance import RIVALS, balance_table, balances
 BATCHES = [np.random.default_rng(seed).zipf(1.4, 4_000) % 200 for seed in (1, 2)]
 
 
+@pytest.mark.slow
 def test_every_technique_is_measured_on_every_micro_batch() -> None:
     found = balances(BATCHES, 6)
     assert list(found) == ["partly", *RIVALS]

@@ -25,6 +25,7 @@ def cooperation(partitioners=2, workers=4, interval=10.0, work=0.0, merge="norma
     return Cooperation(reducer, team(partitioners, workers, **options), work=work)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("base", [5.5, 7.0, 9.5])
 def test_the_interval_doubles_twice_as_merging_takes_longer_and_comes_back(base):
     def work(at):
@@ -92,6 +93,7 @@ def eight(merge, keys, workers=64, sync=50_000):
     return together.route(keys, np.arange(len(keys)) / sync, at)
 
 
+@pytest.mark.slow
 def test_what_partitioners_share_decides_about_balance_and_fragments():
     keys = Zipf(1.5, seed=1).take(3_000_000)
     last = keys[-1_000_000:]

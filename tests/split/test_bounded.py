@@ -133,6 +133,7 @@ def test_a_key_goes_home_when_it_has_not_left_for_a_window() -> None:
     assert routed.tolist() == [homes(np.zeros(1, np.int64), 8)[0]] * 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("workers", [16, 64])
 @pytest.mark.parametrize(("exponent", "every"), [(0.6, None), (1.0, None), (1.5, None), (1.5, 50_000), (1.0, 20_000)])
 def test_every_window_is_even_with_fewer_fragments_than_dalton(

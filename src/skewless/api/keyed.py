@@ -10,8 +10,6 @@ from dataclasses import dataclass, replace
 from pyspark.sql import Column, DataFrame
 from pyspark.sql.types import StructType
 
-from skewless import place as placers
-from skewless import split as splitters
 from skewless.aggregate import Measure
 from skewless.aggregate.measure import TIME
 from skewless.api.checks import (
@@ -25,6 +23,7 @@ from skewless.api.checks import (
     new_identity,
 )
 from skewless.api.choice import MOVELESS, aggregating, followed, moving, packs, unfollowed, why_placed
+from skewless.api.own import named, placer_of, splitter_of
 from skewless.api.school import teacher_of
 from skewless.api.windowed import KeyedWindows, windowing, with_event_time
 from skewless.control.loop import Chosen, LoadLoop
@@ -45,7 +44,7 @@ from skewless.spark.route import CONTROL, KEY, WORKER, column, exchange, owner_c
 from skewless.spark.session import prepare
 from skewless.spark.split import learning, planned
 from skewless.spark.staging import shuffle_partitions
-from skewless.split import CooperativeDalton, PartLy, Prompt, Shuffle, Splitter
+from skewless.split import PartLy, Prompt, Shuffle, Splitter
 
 
 def keyed(
@@ -239,7 +238,7 @@ class KeyedStream:
         partitions = shuffle_partitions(df)
         check_partitions(df, self.workers, "a processor")
         if not df.isStreaming:
-            rows, placer = processing.rows(), self._placer(slots, 16 * partitions)
+            rows, placer = processing.rows(), placer_of(self.place, slots, 16 * partitions)
             seen = top_counts(rows, self.workers, placer.watched(self.workers))
             placement = placed(placer, seen, self.workers)
             return processing.run(rows, OnePlacement(placement), stream)
@@ -253,7 +252,7 @@ class KeyedStream:
         placements = Placements.at(folder, stream)
         found = placements.read_control()
         usual = placements.placement(found[0].force).tail_slots if found else 16 * partitions
-        placer, rule = self._placer(slots, usual), rule or Rule()
+        placer, rule = placer_of(self.place, slots, usual), rule or Rule()
         if self.place == "hash":
             check_stays(self.elastic)
             rule = replace(rule, alpha=float("inf"))
@@ -272,7 +271,7 @@ class KeyedStream:
         """In words, what `agg` would run for these aggregates and why; or what is asked for, without aggregates."""
         if aggregates:
             return self.explained(self._unwindowed(aggregates))
-        asked = [f"{word}={_named(given)!r}" for word, given in (("split", self.split), ("place", self.place))]
+        asked = [f"{word}={named(given)!r}" for word, given in (("split", self.split), ("place", self.place))]
         words = f"{self.name}: {' and '.join(asked)}, over {self._over} where rows move.{followed(self.elastic)}"
         if self.split in MOVELESS or self.place != "auto":
             return words
@@ -331,7 +330,7 @@ class KeyedStream:
         for word in words:
             given = getattr(self, word)
             if given != "auto":
-                raise SkewlessError(f"{word} is {_named(given)!r}, but {call} {why}; leave {word}= out")
+                raise SkewlessError(f"{word} is {named(given)!r}, but {call} {why}; leave {word}= out")
 
     @property
     def _over(self) -> str:
@@ -348,10 +347,10 @@ class KeyedStream:
         self.refuse_words("split", call="repartition()", why="keeps keys whole with place=")
         if self.df.isStreaming:
             raise SkewlessError(
-                f"place {_named(self.place)!r} keeps keys whole, and moves them in a stream with their state, by "
+                f"place {named(self.place)!r} keeps keys whole, and moves them in a stream with their state, by "
                 "process(...); to repartition a stream give split="
             )
-        rows, placer = with_key(self.df, self.keys), self._placer(None, 16 * self.workers)
+        rows, placer = with_key(self.df, self.keys), placer_of(self.place, None, 16 * self.workers)
         seen = top_counts(rows, self.workers, placer.watched(self.workers))
         placement = placed(placer, seen, self.workers)
         return exchange(rows.withColumn(WORKER, owner_column(placement)).drop(KEY), self.workers)
@@ -381,30 +380,4 @@ class KeyedStream:
 
     def _splitter(self) -> Splitter:
         """A splitter that nobody else has."""
-        if isinstance(self.split, CooperativeDalton) and not self.df.isStreaming:
-            raise SkewlessError(
-                "tasks learn together from one micro-batch to the next, and a batch DataFrame has one only; "
-                "split='dalton' plans it from its counts"
-            )
-        if isinstance(self.split, PartLy) and self.split.learning and not self.df.isStreaming:
-            raise SkewlessError(
-                "partly learns from one micro-batch to the next, and a batch DataFrame has one only; "
-                "leave learning=True out"
-            )
-        if isinstance(self.split, Splitter):
-            return self.split.again() if self.split.was_given("workers") else self.split.again(workers=self.workers)
-        return splitters.make("bounded" if self.split == "auto" else self.split, self.workers)
-
-    def _placer(self, asked: int | None, usual: int) -> Placer:
-        """A placer that nobody else has, with the slots asked for, or as many as usual."""
-        if not isinstance(self.place, Placer):
-            return placers.make("even" if self.place == "auto" else self.place, slots=asked or usual)
-        if not self.place.was_given("slots"):
-            return self.place.again(slots=asked or usual)
-        if asked not in (None, self.place.slots):
-            raise SkewlessError(f"the placer has {self.place.slots} slots, but slots is {asked}; give it once")
-        return self.place.again()
-
-
-def _named(given: str | Splitter | Placer) -> str:
-    return given if isinstance(given, str) else given.name
+        return splitter_of(self.split, self.workers, streaming=self.df.isStreaming)

@@ -161,6 +161,7 @@ def test_a_running_sum_of_doubles_does_not_drift_in_ten_thousand_slides() -> Non
     np.testing.assert_allclose(sums[tail], fresh, rtol=1e-12)
 
 
+@pytest.mark.slow
 def test_a_window_reads_only_pages_that_enter_or_leave() -> None:
     class Counting(MemoryStore):
         reads = 0

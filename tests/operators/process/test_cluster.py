@@ -114,6 +114,7 @@ def test_rows_come_out_as_from_one_process_whatever_moves_and_however_often_a_ba
         watermark = max(watermark, clock - 4)
 
 
+@pytest.mark.slow
 def test_a_long_stream_with_many_moves_comes_out_as_from_one_process(tmp_path: Path) -> None:
     rng = np.random.default_rng(8)
     folder = Placements.at(str(tmp_path))

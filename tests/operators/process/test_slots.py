@@ -106,12 +106,14 @@ def written_per_batch(held_keys: int, touched: int, count: int, batches: int) ->
     return store.written / batches
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("count", [1, 4])
 def test_what_is_written_goes_by_the_keys_touched_and_not_by_those_held(count: int) -> None:
     few = written_per_batch(1_000, 1_000, count, 200)
     assert written_per_batch(50_000, 1_000, count, 200) <= 2 * few
 
 
+@pytest.mark.slow
 def test_a_slot_has_few_parts_however_little_changes() -> None:
     slots, most = SlotStore(LAYOUT, MemoryStore()), 0
     touch(slots, range(5_000), 1, 0)
