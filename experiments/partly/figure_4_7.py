@@ -15,6 +15,7 @@ from skewless.core.arrays import Int64Array
 from skewless.simulate.balance import RIVALS, Balance, balances
 
 ALL = ("partly", *RIVALS)
+WON_BY = {"BSI": "bsi", "BCI": "bci", "fragments": "ksr", "splits": "splits"}
 Found = Mapping[str, Mapping[str, Balance]]
 
 
@@ -168,6 +169,7 @@ def _table(title: str, found: Mapping[str, Balance]) -> Table:
             "BCI over hash's",
             "fragments a key",
             "keys split",
+            "lowest in",
         ),
         tuple(
             (
@@ -178,10 +180,19 @@ def _table(title: str, found: Mapping[str, Balance]) -> Table:
                 _over(found, "bci", "hash", name),
                 Measured.of(each.ksr),
                 Measured.of(each.splits),
+                _lowest(name, found),
             )
             for name, each in found.items()
         ),
     )
+
+
+def _lowest(name: str, found: Mapping[str, Balance]) -> str:
+    """What nobody has a lower mean of than this technique; several that are equal are all named in their rows."""
+    means = {
+        title: {other: getattr(each, cost).mean() for other, each in found.items()} for title, cost in WON_BY.items()
+    }
+    return ", ".join(title for title, by_name in means.items() if by_name[name] <= min(by_name.values()))
 
 
 def _draw(figure: Any, found: Found) -> None:
