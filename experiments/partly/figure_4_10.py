@@ -81,6 +81,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         (
             Scaled("topology", "two partitioners, one after the other", "two stages, 12 blocks and 24 keys each"),
             Scaled(
+                "what flows between the stages",
+                "the output of the first is the input of the second",
+                "nothing: each stage draws micro-batches of its own. The global reward is minus the mean of the costs "
+                "of both stages, and W is the mean of their times",
+            ),
+            Scaled(
                 "what is wrong with the second stage",
                 "unexpected behaviour",
                 f"one of its tasks, another in every micro-batch, takes {SLOW:g} times as long",

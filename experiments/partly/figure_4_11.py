@@ -12,7 +12,7 @@ from experiments.figure import Check, Figure, Measured, Outcome, Scale, Scaled, 
 from experiments.partly.agents import BLOCKS, SEEDS, TOGETHER, policy
 from experiments.partly.setting import SEED
 from experiments.picture import legend
-from experiments.prompt.rivals import PROMPT, Planned
+from experiments.prompt.rivals import LEARNED, PROMPT, Planned
 from experiments.prompt.scheduling import GROUP, divides, lines, measured, setting_of
 from experiments.prompt.setting import Setting
 from skewless import split
@@ -33,7 +33,6 @@ FIRST = 1.5  # map tasks' work of an interval at level 1
 KEYS, EXPONENTS = 1_000, (0.5, 1.0)
 LEAST, MOST = Parallelism(2, 4), Parallelism(BLOCKS, 4)
 HOT = 64  # keys that a partitioner agent places one by one
-PLANNING = 16e-6  # seconds of a plan for each key that a network places, as Figure 4.8b measures it
 STRIDES = {"straight": 1, "one": 1}  # of Algorithm 4, with the micro-batches that a decision needs
 
 
@@ -52,7 +51,7 @@ class Learned:
             return splitter._divide(keys, counts, None)
 
         made = replace(self.setting, blocks=tasks.map, reducers=tasks.reduce)
-        return Planned(plan, made, allocated=True, a_key=PLANNING * HOT / KEYS)
+        return Planned(plan, made, allocated=True, a_key=LEARNED * HOT / KEYS)
 
 
 def run(scale: Scale, tell: Tell) -> Outcome:

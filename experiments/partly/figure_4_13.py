@@ -40,6 +40,13 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 essential=False,
                 why="More steps to learn from do not help without more updates.",
             ),
+            Check(
+                "cost that training adds until then, one at a time over all at once with the updates of one at a time",
+                float(np.mean(disrupted[ONE]) / np.mean(disrupted[FEWER])),
+                high=1.0,
+                essential=False,
+                why="It takes so much longer that the heuristic of the others does not make up for it.",
+            ),
         )
     )
     checks = (

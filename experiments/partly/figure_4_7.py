@@ -15,6 +15,9 @@ from skewless.core.arrays import Int64Array
 from skewless.simulate.balance import RIVALS, Balance, balances
 
 ALL = ("partly", *RIVALS)
+WON_BY = {"BSI": "bsi", "BCI": "bci", "fragments": "ksr", "splits": "splits"}
+OF_SPLITTERS = ("fragments", "splits")
+LOWEST = "lowest in (fragments, splits: of those that split)"
 Found = Mapping[str, Mapping[str, Balance]]
 
 
@@ -168,6 +171,7 @@ def _table(title: str, found: Mapping[str, Balance]) -> Table:
             "BCI over hash's",
             "fragments a key",
             "keys split",
+            LOWEST,
         ),
         tuple(
             (
@@ -178,10 +182,25 @@ def _table(title: str, found: Mapping[str, Balance]) -> Table:
                 _over(found, "bci", "hash", name),
                 Measured.of(each.ksr),
                 Measured.of(each.splits),
+                _lowest(name, found),
             )
             for name, each in found.items()
         ),
     )
+
+
+def _lowest(name: str, found: Mapping[str, Balance]) -> str:
+    """What nobody has a lower mean of than this technique; several that are equal are all named in their rows.
+
+    A technique that splits no key has the fewest fragments of all, so that these are compared among the others only.
+    """
+    splitting = [other for other, each in found.items() if each.splits.any()]
+    won = []
+    for title, cost in WON_BY.items():
+        rivals = splitting if title in OF_SPLITTERS else list(found)
+        if name in rivals and getattr(found[name], cost).mean() <= min(getattr(found[o], cost).mean() for o in rivals):
+            won.append(title)
+    return ", ".join(won)
 
 
 def _draw(figure: Any, found: Found) -> None:

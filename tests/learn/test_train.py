@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import jax
@@ -17,7 +18,7 @@ from skewless.learn.batches import batches_of, invented, resampled
 from skewless.learn.command import Task, _command, shortcomings
 from skewless.learn.environment import Environment
 from skewless.learn.network import forward, init
-from skewless.learn.ppo import PPO, begin, play
+from skewless.learn.ppo import PPO, _episode, begin, play
 from skewless.learn.train import LAST, Point, Schedule, Training
 from skewless.simulate.balance import Balance
 from skewless.split.weights import Weights
@@ -112,8 +113,28 @@ def test_a_checkpoint_of_other_data_is_refused(tmp_path: Path) -> None:
             Training(SMALL, schedule=SHORT, source=source).load(tmp_path / "one.npz")
 
 
-def test_without_partial_rewards_only_the_end_earns() -> None:
-    with_them, without = (Training(SMALL, PPO(partial=partial), SHORT, seed=1) for partial in (True, False))
+@pytest.mark.parametrize("earns", [True, False])
+def test_without_partial_rewards_only_the_end_earns(earns: bool) -> None:
+    ppo = PPO(partial=earns)
+    learner = begin(SMALL, ppo, 1)._replace(average=jnp.float32(3.0))
+    batches = invented(SMALL, np.random.default_rng(1), 8)
+    episode = partial(_episode, SMALL, ppo, learner, jnp.int32(LAST))
+    steps, outcome = jax.jit(jax.vmap(episode))(batches, jax.random.split(jax.random.PRNGKey(1), 8))
+    reward, real = np.asarray(steps.reward), np.asarray(steps.real)
+    last = real.sum(axis=1) - 1
+    before = real & (np.arange(SMALL.keys) < last[:, None])
+    final = -(0.5 * np.asarray(outcome.cost) + 0.5 * 3.0)
+    assert (reward[~real] == 0).all()
+    if earns:
+        assert (reward[before] != 0).mean() > 0.5
+    else:
+        assert before.sum() > 50
+        assert (reward[before] == 0).all()
+        np.testing.assert_allclose(reward[np.arange(8), last], final, rtol=1e-4)
+
+
+def test_partial_rewards_change_what_is_learned() -> None:
+    with_them, without = (Training(SMALL, PPO(partial=earns), SHORT, seed=1) for earns in (True, False))
     with_them.run()
     without.run()
     assert with_them.curve[0].cost == without.curve[0].cost  # nothing is learned before the first update

@@ -75,7 +75,9 @@ class RunTime:
     blocks
         Blocks of the micro-batches.
     keys
-        The most keys that are placed one by one; the others stay at home.
+        The most pieces that a plan of a lesson places one by one, at least four a block; the other keys stay at home.
+        That is far below the `hot` keys of `split.PartLy`, as an episode has a step for each piece. So lessons
+        compare plans of the most frequent keys, and the policy places those after them by what it learned there.
     plans
         Plans of each micro-batch that are compared.
     rate, clip, passes

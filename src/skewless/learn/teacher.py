@@ -69,8 +69,10 @@ class TaskModel:
 class RunTimeTeacher:
     """Learns in a thread of its own, one lesson at a time, from the newest micro-batches.
 
-    What was learned is taken into use if its plans of the newest micro-batches cost no more than those of the policy in
-    use, by the cost model, and their tasks would be more equal.
+    What was learned is taken into use if its plans of the newest micro-batches cost at most 2 % more than those of the
+    policy in use, by the cost model, and their tasks would be more equal. Both are plans of a lesson, which place the
+    128 most frequent keys at most (four pieces a block where that is more), where the splitter that uses the weights
+    places up to its `hot` keys.
 
     Parameters
     ----------

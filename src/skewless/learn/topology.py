@@ -4,6 +4,10 @@ An episode is a stretch of micro-batches. In each of them every partitioner plac
 same time, and then the scheduler says how many blocks the next one has. All of it is a pure function of arrays, so that
 many episodes are played at once and compiled.
 
+The stages of a topology are not connected: each partitioner draws micro-batches of its own, of which only the number of
+blocks and the work are the same for all, and W is the mean of the times of all stages. What a stage makes of its blocks
+does not change what the next one has to divide.
+
 References
 ----------
 A. S. Abdelhamid: Efficient distributed processing over micro-batched data streams. Dissertation, Purdue University,
