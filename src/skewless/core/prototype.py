@@ -32,10 +32,15 @@ class Prototype:
     def was_given(self, option: str) -> bool:
         """Whether an option was asked for, by its name or as the first."""
         args, options = self._made_with
-        return option in options or (bool(args) and option == next(iter(signature(type(self)).parameters)))
+        return option in options or (bool(args) and option == self._options()[0])
 
     def again(self, **options: Any) -> Self:
         """One like this that has learned nothing yet, with some options changed; those count by name."""
         args, made_with = self._made_with
-        named = dict(zip(signature(type(self)).parameters, args, strict=False))
+        named = dict(zip(self._options(), args, strict=False))
         return type(self)(**{**named, **made_with, **options})
+
+    @classmethod
+    def _options(cls) -> list[str]:
+        # The signature of the class would be that of __new__ in Python 3.10.
+        return list(signature(cls.__init__).parameters)[1:]
