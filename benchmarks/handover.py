@@ -6,8 +6,8 @@ where Spark has RocksDB. Each key has 1 KB of state.
 
 Claim tested: beyond a fixed cost, a move costs a few nanoseconds a byte, as `Rule.byte_cost` has it.
 
-What measuring taught. On a machine with ten processes for each core, a copy costs about 20 ms however small it is,
-which is the flush, and 100 MB take 17 ns a byte, two thirds of that to take them.
+What measuring taught. A copy costs about 7 ms to give however small it is, which is the flush, and 2 ms to take. From
+10 MB on a byte costs 4 to 5 ns of processor time and about 6 ns of wall-clock time, more than half of that to take it.
 
 `python -m benchmarks.handover` prints the lines, and `make bench-place` has them on docs/results/place.md.
 """

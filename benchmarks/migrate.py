@@ -176,10 +176,10 @@ def wandering(spark: SparkSession, folder: Path) -> list[str]:
 
 
 def tenth(spark: SparkSession, folder: Path) -> list[str]:
-    """What a micro-batch takes in which a tenth of the slots is given, and the two in which it may be taken."""
+    """What a micro-batch takes in which a tenth of the slots is given, and the one in which it is taken."""
     batches, placements = run(spark, folder, Tenth(SLOTS), TENTHS, TENTHS, share=0.0, tell=AT)
-    gives = [i for i, batch in enumerate(batches) if batch.moving]
-    takes = [j for i in gives for j in (i + 1, i + 2) if j < len(batches) and j not in gives]
+    assert placements == len(AT), f"{placements} placements came into force, not {len(AT)}"
+    gives, takes = _given_and_taken(AT)
     others = [batch.seconds for i, batch in enumerate(batches) if i > 3 and i not in gives and i not in takes]
     median = float(np.median(others))
 
@@ -188,11 +188,16 @@ def tenth(spark: SparkSession, folder: Path) -> list[str]:
 
     lines = [
         f"No hot spot, and {placements} times {SLOTS // 10} of the {SLOTS} slots told to move. The median of the other",
-        f"micro-batches is {median:.2f} s. In times of that, those while slots were given away: {figures(gives)};",
-        f"the two after each, in one of which they were taken: {figures(takes)}.",
+        f"micro-batches is {median:.2f} s. In times of that, those in which slots were given away: {figures(gives)};",
+        f"in which they were taken: {figures(takes)}.",
     ]
     print("\n".join(lines), flush=True)
     return lines
+
+
+def _given_and_taken(told: tuple[int, ...]) -> tuple[list[int], list[int]]:
+    """The micro-batches in which state is given and in which it is taken, if it is told to move in these."""
+    return [at + 1 for at in told], [at + 2 for at in told]
 
 
 def large(spark: SparkSession, folder: Path) -> list[str]:
@@ -200,8 +205,8 @@ def large(spark: SparkSession, folder: Path) -> list[str]:
     work = folder / "work"
     shutil.rmtree(work, ignore_errors=True)
     (work / "in").mkdir(parents=True)
-    for i in range(LARGE_BATCHES):
-        rows = LARGE if i == 0 else LARGE // 10
+    came = [LARGE if i == 0 else LARGE // 10 for i in range(LARGE_BATCHES)]
+    for i, rows in enumerate(came):
         keys = np.random.default_rng(i).choice(LARGE, rows, replace=False)
         path = work / "in" / f"{i:03}.parquet"
         pq.write_table(pa.table({"key": keys}), path, row_group_size=rows // 2)
@@ -226,18 +231,21 @@ def large(spark: SparkSession, folder: Path) -> list[str]:
     query = writer.trigger(availableNow=True).start()
     handle.put(sk.watch(query))
     query.awaitTermination()
+    watching = sk.watch(query)
+    watching.wait(LARGE_BATCHES)
+    placements = watching.placement.version
+    assert placements == len(LARGE_AT), f"{placements} placements came into force, not {len(LARGE_AT)}"
     seconds = [p["durationMs"]["triggerExecution"] / 1000 for p in query.recentProgress if p["numInputRows"]]
-    gives = [at + 1 for at in LARGE_AT]
-    takes = [at + 2 for at in LARGE_AT]
+    gives, takes = _given_and_taken(LARGE_AT)
     others = [took for i, took in enumerate(seconds) if i > 3 and i not in (*gives, *takes)]
 
     def figures(which: list[int]) -> str:
         return ", ".join(f"{seconds[i]:.2f}" for i in which)
 
-    waited = sum(LARGE // 10 - rows for rows in given[1:])
+    waited = sum(max(0, rows - results) for rows, results in zip(came, given, strict=True))
     lines = [
         f"{LARGE:,} keys of {BYTES:,} bytes each, {LARGE // 10:,} of them with a row in every micro-batch, and all of",
-        f"them moved to other workers, {len(LARGE_AT)} times. Rows without a result in their own micro-batch:",
+        f"them moved to other workers, {placements} times. Rows without a result in their own micro-batch:",
         f"{waited}. Seconds of the micro-batches in which the state was given: {figures(gives)}; in which it was",
         f"taken: {figures(takes)}; median of the others:",
         f"{np.median(others):.2f}.",

@@ -62,6 +62,7 @@ PAGES: dict[str, tuple[str, str, list[Part]]] = {
             Part("Moving state", migrate.WORKERS, migrate.table),
             Part("Moving against size", None, _without_spark(handover.table)),
             Part("Tail slots", None, _without_spark(place.table)),
+            Part("Growth", None, _without_spark(place.growth)),
         ],
     ),
     "nexmark": ("Nexmark", "make bench-nexmark", [Part("Queries as streams", None, nexmark.table)]),

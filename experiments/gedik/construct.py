@@ -21,6 +21,7 @@ def construct(
     domain: int | None = None,
     error: float = 0.0,
     ring: Ring | None = None,
+    weight: float = 1.0,
 ) -> PartitioningFunction:
     """A function for this many channels.
 
@@ -42,6 +43,8 @@ def construct(
         How much too low a frequency may be, where a sketch counted. An item that may pass the threshold is tracked.
     ring
         The ring, if it was built before.
+    weight
+        How much migration counts in the utility, in times of what it counts in the paper.
 
     Examples
     --------
@@ -70,4 +73,6 @@ def construct(
     problem = Problem.of(
         placer.resources, placer.alpha, channels, frequencies[chosen], before, ring.route(mine), dropped
     )
-    return PartitioningFunction(channels, mine, placer.assign(problem), ring)
+    # The migration penalty is in times of the ideal, so an ideal that is larger makes it lighter.
+    weighed = problem._replace(ideal=problem.ideal / weight)
+    return PartitioningFunction(channels, mine, placer.assign(weighed), ring)

@@ -25,6 +25,7 @@ from skewless.core.arrays import FloatArray, Int32Array, Int64Array
 from skewless.core.hashing import xxhash64
 from skewless.core.ring import Ring
 from skewless.place import Consistent, Placer, Resources, Tolerance
+from skewless.place.resources import beta
 from skewless.place.threshold import delta
 from skewless.workload import Zipf
 
@@ -34,6 +35,8 @@ NAMES = (*HASHES, *TRACKING)
 RUNS: dict[Scale, int] = {"small": 5, "full": 25}
 FREQUENT = 10_000  # items that may be tracked
 WINDOW = 1_000_000  # rows that the oldest of the three counters has at least
+MOVED = ("stay in the map", "come into it", "leave it", "are on the ring")
+"""Items by where they are before and after a step."""
 NOTHING = exact(np.zeros(0), 0)
 QUICK = 0.05  # seconds; what is built faster is timed again, as a single time is noisy
 REPEATS = 5
@@ -52,6 +55,7 @@ class Setting:
     utility: str = "APM"
     most_moves: int = 5  # of one item in a construction by readj, the paper's c
     window: int | None = WINDOW  # of the counters; None takes the true frequencies
+    weight: float = 1.0  # of migration in the utility; the paper has no such parameter
 
     @property
     def resources(self) -> Resources:
@@ -173,6 +177,21 @@ def alone(name: str, setting: Setting, runs: int, tell: Tell) -> Measured:
     return Measured.of(found)
 
 
+def moved(name: str, setting: Setting, runs: int, tell: Tell) -> tuple[Measured, ...]:
+    """The relative migration of the last step, by what moves, in the order of `MOVED`."""
+    tell(f"{name}, N = {setting.channels}, what moves")
+    found = []
+    for run in range(runs):
+        before, after = _functions(name, setting, run)[-2:]
+        items, state = _items(setting.domain, run), beta(setting.letters[0], _frequencies(setting.z, setting.domain))
+        changed = _where(before, setting.domain, run) != _where(after, setting.domain, run)
+        had, has = np.isin(items, before.items), np.isin(items, after.items)
+        parts = (had & has, ~had & has, had & ~has, ~had & ~has)
+        ideal = balance.ideal_migration(state, setting.channels)
+        found.append([float(state[changed & part].sum()) / ideal for part in parts])
+    return tuple(Measured.of(list(part)) for part in zip(*found, strict=True))
+
+
 # One run feeds several figures.
 @cache
 def _grow(name: str, setting: Setting, run: int) -> Grown:
@@ -209,7 +228,7 @@ def _built(
     ring: Ring | None = None,
 ) -> PartitioningFunction:
     items = _items(setting.domain, run)[seen.ranks]
-    return construct(placer, items, seen.shares, before, channels, setting.domain, seen.error, ring)
+    return construct(placer, items, seen.shares, before, channels, setting.domain, seen.error, ring, setting.weight)
 
 
 def _measured(

@@ -6,19 +6,28 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from experiments.figure import Cell, Measured, Table
-from experiments.gedik.grow import TRACKING
+from experiments.gedik.grow import TRACKING, Sample
 from experiments.gedik.sweep import Series
 from experiments.picture import legend, lines
 
 RING = "ring"
+WITH_RING = ("consistent", *TRACKING)
 Times = dict[str, list[Measured]]
 """Milliseconds of the ring, and of the map of each algorithm, for each value of the parameter."""
 
 
 def milliseconds(series: Series) -> Times:
-    """Of the ring, which all algorithms have, and of each one's explicit map."""
+    """Of the ring, which all algorithms have, and of each one's explicit map.
+
+    A ring is timed with every algorithm at every value of the parameter, and the least of a run counts.
+    """
     maps = {name: [sample.map_ms for sample in series[name]] for name in TRACKING}
-    return {RING: [sample.ring_ms for sample in series["consistent"]], **maps}
+    return {RING: [_ring(samples) for samples in zip(*(series[name] for name in WITH_RING), strict=True)], **maps}
+
+
+def _ring(samples: tuple[Sample, ...]) -> Measured:
+    runs = zip(*(sample.runs for sample in samples), strict=True)
+    return Measured.of([1000 * min(run.ring_seconds for run in same) for same in runs])
 
 
 def whole(times: Times, name: str, at: int) -> float:

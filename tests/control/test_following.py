@@ -6,12 +6,14 @@ the placement that it goes by, and leaves copies without entries.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
 import pytest
 
+from skewless import place
 from skewless.control.loop import Chosen, Observed
 from skewless.control.placements import Placements
 from skewless.control.placing import Placing
@@ -25,6 +27,8 @@ from skewless.place import Even, Placement, Rule, moves
 WORKERS, SLOTS, KEYS, ROWS, EVERY, SPOTS = 16, 256, 40_000, 60_000, 7, 4
 WATCHED = 160
 HASHES = xxhash64(np.arange(KEYS))
+CHOSEN = Chosen("even", "as the test asks")
+PLACERS = [(name, {}) for name in place.NAMES] + [(name, {"tail": True}) for name in ("scan", "redist", "readj")]
 NOTHING = pa.record_batch({"hash": pa.array([], pa.int64())})
 
 
@@ -62,13 +66,10 @@ def micro_batch(folder: Placements, batch: int, version: Version, rows: Int64Arr
     return told, float(loads.max() / loads.mean())
 
 
-@pytest.mark.parametrize(("idle", "from_the"), [(True, 3), (False, 4)])
-def test_a_hot_spot_that_wanders_is_followed(tmp_path: Path, idle: bool, from_the: int) -> None:
-    folder = Placements.at(str(tmp_path))
-    chosen = Chosen("even", "as the test asks")
-    loop = Placing("stream", Even(slots=SLOTS), folder, WORKERS, WORKERS, Rule(), 100, chosen)
-    first, waiting, busiest = loop.placement, list[Observed](), list[float]()
-    for batch in range(EVERY * SPOTS):
+def run(loop: Placing, folder: Placements, batches: Iterable[Int64Array], idle: bool) -> list[float]:
+    """The busiest worker over the mean of every micro-batch."""
+    waiting, busiest = list[Observed](), list[float]()
+    for batch, rows in enumerate(batches):
         if idle:  # the driver has heard of all before the next one reads the control
             for seen in waiting:
                 loop.hear(seen)
@@ -76,10 +77,31 @@ def test_a_hot_spot_that_wanders_is_followed(tmp_path: Path, idle: bool, from_th
         control, _query = folder.read_control() or (Version(0), None)
         for seen in waiting:  # back to back, it hears of one while the next one runs
             loop.hear(seen)
-        told, over_mean = micro_batch(folder, batch, control, wandering(batch, first))
+        told, over_mean = micro_batch(folder, batch, control, rows)
         waiting, busiest = [told], [*busiest, over_mean]
     assert not loop._failed
+    return busiest
+
+
+@pytest.mark.parametrize(("idle", "from_the"), [(True, 3), (False, 4)])
+def test_a_hot_spot_that_wanders_is_followed(tmp_path: Path, idle: bool, from_the: int) -> None:
+    folder = Placements.at(str(tmp_path))
+    loop = Placing("stream", Even(slots=SLOTS), folder, WORKERS, WORKERS, Rule(), 100, CHOSEN)
+    first = loop.placement
+    busiest = run(loop, folder, (wandering(batch, first) for batch in range(EVERY * SPOTS)), idle)
     for spot in range(SPOTS):
         there = busiest[EVERY * spot : EVERY * (spot + 1)]
         assert there[0] > 2  # or nothing is followed
         assert max(there[from_the - 1 :]) <= 1.3, there
+
+
+@pytest.mark.parametrize(("name", "options"), PLACERS, ids=str)
+def test_uniform_rows_are_even_and_move_nothing(tmp_path: Path, name: str, options: dict[str, bool]) -> None:
+    folder, chance = Placements.at(str(tmp_path)), np.random.default_rng(1)
+    placer = place.make(name, slots=SLOTS, **options)
+    loop = Placing("stream", placer, folder, WORKERS, WORKERS, Rule(alpha=1.1), 100, CHOSEN)
+    rows = (HASHES[chance.integers(0, KEYS, ROWS)] for _ in range(6))
+    busiest = run(loop, folder, rows, idle=True)
+    assert max(busiest) <= 1.1
+    assert not loop.announced
+    assert loop.placement.version == 0

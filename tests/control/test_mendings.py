@@ -17,6 +17,7 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parents[2]
+READJ = "tests/place/test_readj.py::test_each_choice_is_the_best_there_is"
 PLACING = "tests/control/test_model.py::test_a_stream_goes_on_whatever_lags_crashes_or_is_restored"
 TUNING = (
     "tests/control/test_tuning_model.py::test_windows_are_given_once_and_whole_whatever_lags_crashes_or_is_restored"
@@ -253,6 +254,30 @@ ON_THEIR_OWN = {
     ),
     "files of ordered results name no query": Mending(
         "control/outlet.py", "if delivery.query != query:", "if False:", "tests/control/test_delivery.py"
+    ),
+    "readj takes every move to cost nothing": Mending(
+        "place/readj.py",
+        "    if problem.before[item] == giver:\n",
+        "    return 0.0\n    if problem.before[item] == giver:\n",
+        READJ,
+    ),
+    "readj takes a move for cheap that is dear": Mending(
+        "place/readj.py",
+        "    if problem.before[item] == giver:\n",
+        "    giver, taker = taker, giver\n    if problem.before[item] == giver:\n",
+        READJ,
+    ),
+    "readj ignores the utility that was asked for": Mending(
+        "place/readj.py",
+        "    resources, channels = loads.shape\n",
+        "    resources, channels = loads.shape\n    code = 0\n",
+        READJ,
+    ),
+    "readj takes a move for as good whatever its volume": Mending(
+        "place/readj.py", "(moved + cost) / ideal)) / frequencies[item]", "(moved + cost) / ideal))", READJ
+    ),
+    "readj takes a swap for as good whatever its volume": Mending(
+        "place/readj.py", "(moved + cost) / ideal)) / volume", "(moved + cost) / ideal))", READJ
     ),
 }
 MENDINGS = IN_MODEL | ON_THEIR_OWN

@@ -34,12 +34,16 @@ After = Callable[[int, Watch], None]
 
 
 def write_files(folder: Path, tables: Sequence[pa.Table], first: int = 0) -> None:
-    """A file for each table; Spark reads them in the order of their times of change."""
+    """A file for each table; Spark reads them in the order of their times of change.
+
+    A query that runs sees a file with its time at once: one that seemed newer would make it take the next for too old.
+    """
     folder.mkdir(parents=True, exist_ok=True)
     for i, table in enumerate(tables, first):
-        path = folder / f"{i:03}.parquet"
-        pq.write_table(table, path)
-        os.utime(path, (1_000_000 + i,) * 2)
+        hidden = folder / f".{i:03}.parquet"
+        pq.write_table(table, hidden)
+        os.utime(hidden, (1_000_000 + i,) * 2)
+        hidden.rename(folder / f"{i:03}.parquet")
 
 
 def read_files(spark: SparkSession, folder: Path) -> DataFrame:

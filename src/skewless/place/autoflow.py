@@ -24,9 +24,9 @@ class AutoFlow(Placer):
     again. Slots without rows stay, although the paper's loop would move them too.
 
     The paper does not add or remove workers. If workers are removed here, their slots go to the least loaded workers,
-    largest first. If workers are added, rounds follow each other until they move nothing, so that each new worker gets
-    its share; a busy worker whose slots are all too large is passed over. If nothing was counted yet, all slots count
-    alike then.
+    largest first. Workers are added one by one: after each, rounds follow each other until they move nothing, so that
+    the new worker gets its share; a busy worker whose slots are all too large is passed over. If nothing was counted
+    yet, all slots count alike then.
 
     Parameters
     ----------
@@ -74,7 +74,10 @@ class AutoFlow(Placer):
             return Owners(in_turn(self.slots, workers))
         counts = np.sum(self._rounds, axis=0) if self._rounds else seen.by_slot(self.slots)
         if workers > previous.workers:
-            return Owners(fill(previous.tail, counts if counts.any() else np.ones(self.slots), workers, self.factor))
+            owners, counts = previous.tail, counts if counts.any() else np.ones(self.slots)
+            for number in range(previous.workers + 1, workers + 1):
+                owners = fill(owners, counts, number, self.factor)
+            return Owners(owners)
         owners = rehome(previous.tail, counts, workers)
         idlest = np.bincount(owners, counts, workers).argmin()
         owners[diminish(owners, counts, workers, self.factor)] = idlest

@@ -10,7 +10,7 @@ from skewless.core.ring import Ring
 from skewless.place.base import SLOTS, Owners, Placer
 from skewless.place.placement import Placement
 
-STEP = 16  # workers for each one that is added in one step
+STEP = 32  # workers for each one that is added in one step
 LAST = 4  # workers at the end that are added as if nothing followed
 
 
@@ -53,8 +53,8 @@ class Consistent(Placer):
         self.replicas = replicas
 
     def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
-        # Several new workers come one by one, so that it does not matter whether they are added at once. From 32
-        # workers on it is a few at a time, as hundreds of rings would take seconds.
+        # Several new workers come one by one, so that it does not matter whether they are added at once. From 64
+        # workers on it is a few at a time, as hundreds of rings would take seconds; then it may be less even.
         while previous is not None and previous.workers < workers - 1:
             number = min(previous.workers + max(1, previous.workers // STEP), workers - 1)
             step = self._open if workers - number >= LAST else self._change

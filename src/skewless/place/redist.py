@@ -7,7 +7,7 @@ import numpy as np
 from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.kernel import lean_kernel
 from skewless.place.penalty import NOBODY, Balance, rank
-from skewless.place.scan import best_channel, place_each, place_in_order, put
+from skewless.place.scan import best_channel, place_each, put
 from skewless.place.tracking import Problem, TrackingPlacer
 
 
@@ -37,10 +37,6 @@ class Redist(TrackingPlacer):
     def assign_items(self, problem: Problem) -> Int32Array:
         """A channel for each item, placed one after the other."""
         return place_each(_redist, problem, self.code)
-
-    def open_channel(self, problem: Problem) -> Int32Array:
-        """As `Scan`, whose time grows least with the items."""
-        return place_in_order(problem, self.code)
 
 
 @lean_kernel

@@ -40,9 +40,9 @@ class Rule:
         The resource functions of state, computation and communication.
     byte_cost
         What moving a byte of state costs, in rows, in addition to `cost`. The default is 4 ns, where a row of a simple
-        processor takes about 4 us: 10 MB take 4.6 ns a byte of processor time to give and to take, without Spark and
-        without waiting for the disk; on a busy machine a byte took 17 ns of wall-clock time. The bytes of a move are
-        its share of those that workers have told of, by the resource function of state.
+        processor takes about 4 us. `python -m benchmarks.handover` measures it without Spark: from 10 MB on a byte
+        takes 4 to 5 ns of processor time to give and to take, a little more with waiting for the disk. The bytes of a
+        move are its share of those that workers have told of, by the resource function of state.
 
     Examples
     --------
