@@ -247,7 +247,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 "planning of Prompt and the packings",
                 "hidden by early release",
                 f"{1e9 * PLANNING:.0f} ns a key, as measured, because the receiver is not slower with the cores; half "
-                f"and twice that, {1e9 * as_slow:,.0f} ns as if it were, and {1e9 * SORTED:,.0f} ns, the most that "
+                f"and twice that, {1e9 * as_slow:,.0f} ns as if it were, and {1e9 * SORTED:,.0f} ns, more than "
                 "Figure 2.9b has for a key with sorting, are tried too",
             ),
             Scaled(

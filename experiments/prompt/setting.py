@@ -16,7 +16,7 @@ from skewless.workload import TPCH, Cluster, Taxi, TweetWords, Zipf, synd
 
 CORES = 320  # 20 nodes of 16
 PLANNING = MEASURED["plan"]  # seconds for each key of a micro-batch
-SORTED = 1.1e-6  # the same with sorting after the interval: what Figure 2.9b has for a key of the fewest keys
+SORTED = 1.1e-6  # the same with sorting after the interval: more than Figure 2.9b has for a key of the fewest keys
 OVERHEAD = MEASURED["micro-batch"] + 2 * MEASURED["task"]  # seconds besides the work on tuples; tasks run in two stages
 AMPLITUDE, PERIOD = 0.75, 6.0  # of the sine: a share of its mean, and seconds
 
