@@ -82,7 +82,22 @@ def test_only_what_comes_after_a_hot_spot_has_begun_counts() -> None:
     assert found.settled(since=4.0) == 1
     assert found.settled(since=7.0) is None
     assert found.rising(0, parts=1) == pytest.approx(0.261, abs=0.001)
-    assert found.rising(0, parts=1, since=4.0) == pytest.approx(0.893, abs=0.001)
+    # The stamps are -4, -2, 0, 3, 3, 3, 3, 3, 3, 4: what is done at 3 was stamped before the hot spot began.
+    assert found.rising(0, parts=1, since=3.0) == pytest.approx(0.893, abs=0.001)
+
+
+def test_a_micro_batch_of_rows_from_before_the_hot_spot_does_not_count_when_latency_has_to_rise() -> None:
+    ends = [31.0, 37.0, 48.0, 69.0, 108.0]
+    stamps = [[26.0, 30.9], [29.9, 36.0], [30.0, 36.9], [37.0, 47.0], [48.0, 68.0]]
+    batches = [
+        {"began": end - 5, "commit": end, "force": 0, "announced": False, "rows": [9], "at": [at]}
+        for end, at in zip(ends, stamps, strict=True)
+    ]
+    found = of_batches(batches, Case("a b", 1, (HotSpot(0.8, (0,), 30.0),), 110.0, 1))
+    assert found.by_moment(0, since=30.0)[0].tolist() == [48.0, 69.0, 108.0]
+    # Three moments are too few for two parts: one of them would have no slope.
+    assert found.rising(0, parts=2, since=30.0) == found.rising(0, parts=1, since=30.0) > 0.3
+    assert np.isnan(found.rising(0, parts=2, since=40.0))
 
 
 def test_a_run_on_spark_counts_without_even_but_not_without_moving() -> None:
