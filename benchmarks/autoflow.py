@@ -100,9 +100,8 @@ def main() -> None:
         sys.exit(f"there is no {TARGET.parent} here; run this from the top of the repository, as the Makefile does")
     unknown = [each for each in sys.argv[1:] if not chosen([each])]
     if unknown:
-        sys.exit(
-            f"no workload begins with {' or '.join(unknown)}; there are {', '.join(dict.fromkeys(case.off for case in ALL))}"
-        )
+        there = ", ".join(dict.fromkeys(case.off for case in ALL))
+        sys.exit(f"no workload begins with {' or '.join(unknown)}; there are {there}")
     wanted = chosen(sys.argv[1:])
     for workers in sorted({case.workers for case, _ in wanted}):
         spark = sk.session(workers, memory="3g", **{"spark.sql.streaming.numRecentProgressUpdates": "2000"})

@@ -87,6 +87,13 @@ def _checks(runs: Runs) -> Sequence[Check]:
         found.append(
             Check(f"{case.off}, {kind}: smallest slope of a hot reducer's latency, s a second", rising, low=0.005)
         )
+        found.append(
+            Check(
+                f"{case.off}, {kind}: throughput of hot reducers over the others', in the last third",
+                traces[OFF].over_others(case.hot),
+                low=1.05,
+            )
+        )
         for name in (AUTOFLOW, EVEN):
             if name not in traces:
                 continue
@@ -106,6 +113,14 @@ def _checks(runs: Runs) -> Sequence[Check]:
                     trace.spread,
                     high=FACTOR,
                     essential=name == AUTOFLOW,
+                    why=isolated,
+                ),
+                Check(
+                    f"{panel}, {kind}: throughput of hot reducers over the others', in the last third",
+                    trace.over_others(case.hot),
+                    low=1 - FACTOR,
+                    high=1 / (1 - FACTOR),
+                    essential=False,
                     why=isolated,
                 ),
             ]

@@ -66,6 +66,19 @@ class Trace:
         inside = [latency[(time >= start) & (time < end)] for time, latency in self.latency]
         return max((float(each.max()) for each in inside if len(each)), default=float("nan"))
 
+    def rate(self, worker: int) -> float:
+        """Rows a second of a reducer in the last third, from what is shown of its throughput."""
+        time, rates = self.throughput[worker]
+        since = np.diff(time, prepend=0.0)
+        last = time > self.seconds * 2 / 3
+        return float(rates[last] @ since[last] / since[last].sum()) if last.any() else float("nan")
+
+    def over_others(self, workers: Sequence[int]) -> float:
+        """The throughput of these reducers over that of the others in the last third, means of both."""
+        rates = np.array([self.rate(worker) for worker in range(len(self.throughput))])
+        these = np.isin(np.arange(len(rates)), workers)
+        return float(rates[these].mean() / rates[~these].mean())
+
     @property
     def spread(self) -> float:
         """How far the loads of the last third are apart: the difference over the largest."""
