@@ -98,11 +98,7 @@ def main() -> None:
     """Run what is asked for, and put it to what is in the file."""
     if not TARGET.parent.is_dir():
         sys.exit(f"there is no {TARGET.parent} here; run this from the top of the repository, as the Makefile does")
-    unknown = [each for each in sys.argv[1:] if not chosen([each])]
-    if unknown:
-        there = ", ".join(dict.fromkeys(case.off for case in ALL))
-        sys.exit(f"no workload begins with {' or '.join(unknown)}; there are {there}")
-    wanted = chosen(sys.argv[1:])
+    wanted = asked_for(sys.argv[1:])
     for workers in sorted({case.workers for case, _ in wanted}):
         spark = sk.session(workers, memory="3g", **{"spark.sql.streaming.numRecentProgressUpdates": "2000"})
         folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
@@ -115,6 +111,15 @@ def main() -> None:
             spark.stop()
             shutil.rmtree(folder, ignore_errors=True)
     print(f"written to {TARGET}")
+
+
+def asked_for(names: Sequence[str]) -> list[tuple[Case, str]]:
+    """The workloads and placers of these names; a name that is none ends the program."""
+    unknown = [name for name in names if not chosen([name])]
+    if unknown:
+        there = ", ".join(dict.fromkeys(case.off for case in ALL))
+        sys.exit(f"no workload begins with {' or '.join(unknown)}; there are {there}")
+    return chosen(names)
 
 
 def chosen(asked: Sequence[str]) -> list[tuple[Case, str]]:

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.autoflow import SLICE, _batch, chosen, main, seconds_of, write_slices
+from benchmarks.autoflow import SLICE, _batch, asked_for, chosen, seconds_of, write_slices
 from experiments.autoflow.setting import FIXED, HALVES, SPIKES, WANDERING, Case, bids, rate
 from skewless.control.version import Version
 
@@ -77,10 +77,10 @@ def test_all_that_is_not_usual_can_be_asked_for_by_name() -> None:
         assert seconds_of(case, "autoflow") >= seconds_of(case, "off")
 
 
-def test_a_name_that_is_none_is_refused_beside_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sys.argv", ["autoflow", "5ef", "5xy/even"])
+def test_a_name_that_is_none_is_refused_beside_others() -> None:
     with pytest.raises(SystemExit, match="no workload begins with 5xy/even; there are 5ab, 5ef, 5ij, 5mn, 6a"):
-        main()
+        asked_for(["5ef", "5xy/even"])
+    assert asked_for(["5ef"]) == [(FIXED[1], "off"), (FIXED[1], "autoflow")]
 
 
 def test_half_the_rows_are_half_of_them() -> None:
