@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from importlib import import_module
 from itertools import pairwise
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -13,6 +14,7 @@ from matplotlib.figure import Figure
 from experiments.autoflow import figure_5, reducers
 from experiments.autoflow.setting import FIXED, SPIKES, WANDERING, Case, first, rate, stream
 from experiments.autoflow.trace import Trace, in_batches, of_batches, simulated, spread
+from experiments.picture import LARGEST, save
 from skewless.simulate.dataflow import Flow, Network, flow
 from skewless.workload import HotSpot
 
@@ -133,7 +135,25 @@ def test_each_placer_has_its_latency_and_its_throughput_drawn() -> None:
         *("off: rows/s", "autoflow: rows/s", "even: rows/s"),
     ]
     assert [axes.lines[0].get_ydata().tolist() for axes in grid[0][3:]] == [[100.0] * 2, [200.0] * 2, [300.0] * 2]
+    # The seconds of a column are written once, below it, so that all of its panels have the same.
+    longer = {**paced, "autoflow": replace(paced["autoflow"], seconds=9.0)}
+    again = Figure(layout="constrained")
+    reducers.draw(again, [reducers.Runs(case, longer, paced, {})])
+    assert [axes.get_xlim()[1] for axes in again.axes] == [2.0, 9.0, 2.0] * 4
     assert [axes.axison for axes in grid[2]] == [True, True, False, True, True, False]  # `even` was not measured
+
+
+def test_a_picture_of_all_runs_is_small_enough_to_be_committed(tmp_path: Path) -> None:
+    rng, time = np.random.default_rng(1), np.linspace(1.0, 105.0, 200)
+
+    def one(case: Case) -> reducers.Runs:
+        points = tuple((time, rng.random(200)) for _ in range(case.workers))
+        still = Trace(105.0, points, points, time, rng.random((200, case.workers)), time[:0], time[:0])
+        few = {"off": still, "autoflow": replace(still, moved=time[::20]), "even": replace(still, moved=time[::10])}
+        return reducers.Runs(case, {**few, "even": replace(still, moved=time)}, few, few)
+
+    save(lambda figure: reducers.draw(figure, [one(case) for case in FIXED]), tmp_path / "picture.svg")
+    assert (tmp_path / "picture.svg").stat().st_size <= LARGEST
 
 
 def test_throughput_is_compared_over_the_last_third() -> None:
