@@ -6,10 +6,11 @@ two cores can hold five busy workers. Latency is the commit of the micro-batch m
 row of the source. Whether a placement was announced or in force is read from the control that the rows of a
 micro-batch bore.
 
-`make bench-autoflow` runs the first workload of figure 5 with all three placers, and those of figures 6 and 7 without
-moving and with `autoflow` (about 15 minutes), and writes docs/results/autoflow.json, from which the figures are drawn.
-`python -m benchmarks.autoflow 5ef 5ij 5mn` runs those whose names begin so, and keeps the others (about 9 minutes);
-`python -m benchmarks.autoflow 6a/even` runs a workload with one placer.
+`make bench-autoflow` runs the first workload of figure 5 and those of figures 6 and 7, each without moving and with
+`autoflow` (about 15 minutes), and writes docs/results/autoflow.json, from which the figures are drawn.
+`python -m benchmarks.autoflow 5ef 5ij 5mn` runs those whose names begin so, and keeps the others (about 12 minutes);
+`python -m benchmarks.autoflow 6a/even` runs a workload with one placer, `/even` all with it (about 17 minutes), and
+`half/autoflow` those of figure 5 that have few micro-batches, with half as many rows (about 9 minutes).
 """
 
 from __future__ import annotations
@@ -34,18 +35,31 @@ from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
 import skewless as sk
-from experiments.autoflow.setting import FACTOR, FIXED, LOAD, SLOTS, SPIKES, START, WANDERING, WORK, Case, bids
+from experiments.autoflow.setting import (
+    FACTOR,
+    FIXED,
+    HALVES,
+    LOAD,
+    SLOTS,
+    SPIKES,
+    START,
+    WANDERING,
+    WORK,
+    Case,
+    bids,
+)
 from skewless import place
 from skewless.control.version import Version
 
 TARGET = Path("docs/results/autoflow.json")
 SLICE, EVERY = 0.25, 100
 """Seconds of a file, and rows of which one is sampled."""
-LONGEST = {"off": START + 30.0, "autoflow": START + 60.0, "even": START + 45.0}
-"""Seconds of a run with a hot spot that stays: without moving it only gets worse."""
+LONGEST = {"off": START + 75.0, "autoflow": START + 75.0, "even": START + 135.0}
+"""Seconds of a run with a hot spot that stays; `even` moves often, and its last move is late."""
 MOST = START + 170.0
 """The same for the first workload with `autoflow`, for 30 micro-batches and more."""
-USUAL = ("5ab/off", "5ab/autoflow", "5ab/even", "6/off", "6/autoflow", "7/off", "7/autoflow")
+USUAL = ("5ab/off", "5ab/autoflow", "6/off", "6/autoflow", "7/off", "7/autoflow")
+ALL = (*FIXED, *SPIKES, *WANDERING, *HALVES)
 AT_ONCE = place.Rule(alpha=1.0, cost=0.0, byte_cost=0.0, memory=0.0)  # `factor` alone decides
 PLACERS: dict[str, tuple[Any, Any]] = {
     "off": ("hash", place.Rule(alpha=float("inf"))),
@@ -84,9 +98,7 @@ def main() -> None:
     """Run what is asked for, and put it to what is in the file."""
     if not TARGET.parent.is_dir():
         sys.exit(f"there is no {TARGET.parent} here; run this from the top of the repository, as the Makefile does")
-    wanted = chosen(sys.argv[1:])
-    if not wanted:
-        sys.exit(f"no workload begins with {' or '.join(sys.argv[1:])}")
+    wanted = asked_for(sys.argv[1:])
     for workers in sorted({case.workers for case, _ in wanted}):
         spark = sk.session(workers, memory="3g", **{"spark.sql.streaming.numRecentProgressUpdates": "2000"})
         folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
@@ -101,10 +113,20 @@ def main() -> None:
     print(f"written to {TARGET}")
 
 
+def asked_for(names: Sequence[str]) -> list[tuple[Case, str]]:
+    """The workloads and placers of these names; a name that is none ends the program."""
+    unknown = [name for name in names if not chosen([name])]
+    if unknown:
+        there = ", ".join(dict.fromkeys(case.off for case in ALL))
+        sys.exit(f"no workload begins with {' or '.join(unknown)}; there are {there}")
+    return chosen(names)
+
+
 def chosen(asked: Sequence[str]) -> list[tuple[Case, str]]:
     """The workloads whose names begin as asked, with the placer that stands behind a slash or with all.
 
-    If no placer is named, `even` runs only with the first workload: it is not what the figures are about.
+    If no placer is named, `even` runs only with the first workload: it is not what the figures are about. Workloads
+    with half the rows run only if they are named.
 
     >>> [(case.off, name) for case, name in chosen(["5ab/even", "6"])]
     [('5ab', 'even'), ('6a', 'off'), ('6a', 'autoflow'), ('6c', 'off'), ('6c', 'autoflow')]
@@ -112,10 +134,12 @@ def chosen(asked: Sequence[str]) -> list[tuple[Case, str]]:
     names = [each.partition("/") for each in asked or USUAL]
     return [
         (case, name)
-        for case in (*FIXED, *SPIKES, *WANDERING)
+        for case in ALL
         for name in PLACERS
         if any(
-            case.name.startswith(begin) and (one == name or (not one and (name != "even" or case is FIXED[0])))
+            case.name.startswith(begin)
+            and (begin or case not in HALVES)
+            and (one == name or (not one and (name != "even" or case is FIXED[0])))
             for begin, _, one in names
         )
     ]
@@ -124,7 +148,7 @@ def chosen(asked: Sequence[str]) -> list[tuple[Case, str]]:
 def seconds_of(case: Case, name: str) -> float:
     """How long rows come."""
     if case not in FIXED:
-        return case.seconds
+        return case.seconds  # of the halves too
     return MOST if case is FIXED[0] and name == "autoflow" else LONGEST[name]
 
 
@@ -135,7 +159,7 @@ def _warm(spark: SparkSession, folder: Path, workers: int) -> None:
 
 def _keep(spark: SparkSession, case: Case, name: str, batches: list[dict[str, Any]]) -> None:
     found = json.loads(TARGET.read_text()) if TARGET.exists() else {}
-    now = {each.name for each in (*FIXED, *SPIKES, *WANDERING)}
+    now = {each.name for each in ALL}
     found["runs"] = {name: runs for name, runs in found.get("runs", {}).items() if name in now}
     found |= {"spark": spark.version, "work": WORK, "load": LOAD, "slots": SLOTS, "every": EVERY, "slice": SLICE}
     found["runs"].setdefault(case.name, {})[name] = batches

@@ -1,12 +1,12 @@
 """Nexmark's queries as streams: Spark's own operators against skewless, on the same events.
 
-Claims tested: windows from panes (5, 17) and sessions of hot bidders (11) are faster than Spark's own operators, the
-more so the hotter the keys are; queries that Spark refuses for streams (9, 15, 16, 18, 19) run at a rate of the same
-order. Tumbling windows of a count (12) are Spark's own on both sides, because `auto` chooses them.
+Question: how fast windows that overlap (5), consecutive ones (7, 12), sessions (11) and updates (17) are beside Spark's
+own operators, with the benchmark's hot keys and with hotter ones, and at which rate queries run that Spark refuses for
+streams (9, 15, 16, 18, 19). Consecutive windows of a count (12) are Spark's own on both sides, because `auto` chooses
+them.
 
-What measuring taught: only windows that overlap (5) are faster, 1.8 times. Tumbling windows (7), sessions (11) and
-updates (17) are 0.4 to 0.8 times as fast as Spark's operators, which run in the JVM. Hotter keys change little. Why is
-not isolated.
+Only windows that overlap are faster, as a row is not copied into each of them. The others are slower than Spark's
+operators, which run in the JVM, and hotter keys change little. Why is not isolated. The page has the numbers.
 
 `make bench-nexmark` runs this in less than 10 minutes and writes it to docs/results/nexmark.md.
 """

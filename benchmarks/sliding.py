@@ -40,7 +40,7 @@ from skewless.workload.linear_road import LinearRoad
 
 DATA = Path("experiments/sliding/spark.json")
 CORES = 4
-RATIOS, BATCHES, SPLIT_NODES = (1, 10, 30, 100, 300, 1000), (2, 5, 10), 16
+RATIOS, BATCHES, SPLIT_NODES = (1, 10, 30, 100, 300, 1000), (2, 5, 10, 33, 50), 16
 FEW, MANY = 150_000, 600_000  # copies of the two runs whose difference is measured
 NODES, RATIO, SECONDS = (1, 2, 3, 4), 100, 8.0
 WAYS = ("window", "batch 2", "batch 10", "batch 33", "batch 50", "pane")

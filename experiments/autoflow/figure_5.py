@@ -28,8 +28,8 @@ from experiments.autoflow.reducers import (
     run_tuples,
     setup,
 )
-from experiments.autoflow.setting import FACTOR, FIXED, START, WORK, Case
-from experiments.autoflow.trace import WITHIN, in_batches
+from experiments.autoflow.setting import FACTOR, FIXED, HALVES, START, WORK, Case
+from experiments.autoflow.trace import WITHIN, Trace, in_batches, on_spark
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from skewless.simulate.dataflow import Flow
 
@@ -74,7 +74,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         f"{mild['calm']:.1f} s without a hot spot; that of {most.case.on} is {harsh['announce']:.1f} s, and "
         f"{harsh['batches']:.1f} s without moving.",
         tuple(checks),
-        (peaks(all_runs), _table(protocols), moving(all_runs)),
+        (peaks(all_runs), _table(protocols), _isolated(all_runs), moving(all_runs)),
         lambda figure: draw(figure, all_runs),
     )
 
@@ -87,46 +87,126 @@ def _checks(runs: Runs) -> Sequence[Check]:
         found.append(
             Check(f"{case.off}, {kind}: smallest slope of a hot reducer's latency, s a second", rising, low=0.005)
         )
+        found.append(
+            Check(
+                f"{case.off}, {kind}: throughput of hot reducers over the others', in the last third",
+                traces[OFF].over_others(case.hot),
+                low=1.05,
+            )
+        )
         for name in (AUTOFLOW, EVEN):
             if name not in traces:
                 continue
             panel, trace = case.on if name == AUTOFLOW else f"{case.on} by even", traces[name]
-            periods, why = trace.until_no_rise(case.hot, case.start), ""
-            if kind != TUPLES:
-                never = "No placement brings the loads within the factor. " if isnan(periods) else ""
-                why = never + _longer(runs, name)
+            periods = trace.until_no_rise(case.hot, case.start)
+            isolated = "" if kind == TUPLES else _longer(runs, name)
             found += [
                 Check(
                     f"{panel}, {kind}: periods from the move until no hot reducer's latency rises",
                     periods,
                     high=WITHIN,
                     essential=name == AUTOFLOW,
-                    why=why,
+                    why=_never(trace, case) + isolated,
                 ),
                 Check(
                     f"{panel}, {kind}: difference of loads over the largest, in the last third",
                     trace.spread,
                     high=FACTOR,
                     essential=name == AUTOFLOW,
-                    why="" if kind == TUPLES else f"The same as for the latency of {panel}.",
+                    why=isolated,
+                ),
+                Check(
+                    f"{panel}, {kind}: throughput of hot reducers over the others', in the last third",
+                    trace.over_others(case.hot),
+                    low=1 - FACTOR,
+                    high=1 / (1 - FACTOR),
+                    essential=False,
+                    why=isolated,
                 ),
             ]
     return found
 
 
+def _never(trace: Trace, case: Case) -> str:
+    """Why there is no period to count from, if there is none."""
+    if trace.settled(case.start) is not None:
+        return ""
+    if not any(trace.changed >= case.start):
+        return "No placement came while the hot spot lasted. "
+    if not trace.seen(case.start):
+        return "The run ended before a placement could be judged. "
+    return "No placement brought the loads within the factor before the run ended. "
+
+
+def _isolating(case: Case, name: str) -> dict[str, Trace]:
+    """Simulated runs in micro-batches that differ in one thing each: what one costs, how long it runs, the rate."""
+    long = replace(case, seconds=2 * case.seconds)
+    fixed = of_batch()
+    kinds_of = {
+        f"{fixed:.2f} s each": (case, fixed),
+        f"{fixed:.2f} s each, for {long.seconds:g} s": (long, fixed),
+        f"{SHORT:g} s each": (case, SHORT),
+        f"{SHORT:g} s each, for {long.seconds:g} s": (long, SHORT),
+        f"{fixed:.2f} s each, half the rows, for {long.seconds:g} s": (replace(long, load=case.load / 2), fixed),
+    }
+    return {how: in_batches(run_batches(each, name, WORK, cost), each) for how, (each, cost) in kinds_of.items()}
+
+
 def _longer(runs: Runs, name: str) -> str:
-    """The same in micro-batches that cost less, and in micro-batches without a hot spot."""
-    case, without = runs.case, replace(runs.case, spots=())
-    calm = in_batches(run_batches(without, OFF, WORK), without)
-    same = in_batches(run_batches(case, name, WORK), case)
-    short = in_batches(run_batches(case, name, WORK, SHORT), case)
+    """What isolates it: the same in micro-batches that cost less, and with fewer rows."""
+    case, found = runs.case, _isolating(runs.case, name)
+    told = "; ".join(f"{how}: {_settles(trace, case)}" for how, trace in found.items())
+    half = next((each for each in HALVES if each.name.startswith(f"half {case.name}")), None)
+    measured = None if half is None else on_spark(half, name)
     return (
         "A micro-batch has the rows that came during the one before, so that one which a hot reducer makes long brings "
-        "the next one more rows, and a decision reaches the second one after it. Simulated runs isolate that: the "
-        f"same workload and placer in micro-batches that cost {of_batch():.2f} s each whatever their rows, as on "
-        f"Spark, has a longest latency of {same.peak:.1f} s, and loads are {same.spread:.2f} apart in the last third. "
-        f"Where they cost {SHORT:g} s it is {short.peak:.1f} s and {short.spread:.2f}. Without a hot spot and a move, "
-        f"the longest latency is {calm.peak:.1f} s at {of_batch():.2f} s each."
+        "the next one more rows, and a decision reaches the second one after it. Runs in simulated micro-batches "
+        f"isolate that, with the same workload and placer. {told}."
+        + ("" if measured is None else f" On Spark, with half the rows: {_settles(measured, case)}.")
+    )
+
+
+def _settles(trace: Trace, case: Case) -> str:
+    """What is checked of a run, in words."""
+    periods = trace.until_no_rise(case.hot, case.start)
+    since = "the loads never come within the factor" if isnan(periods) else f"no rise {periods:g} periods after a move"
+    return (
+        f"{since}, slope {trace.trend(case.hot):+.3f} s a second and loads {trace.spread:.2f} apart in the last third"
+    )
+
+
+def _isolated(all_runs: Sequence[Runs]) -> Table:
+    """The same as a table."""
+    rows: list[tuple[Cell, ...]] = []
+    for runs in all_runs:
+        case = runs.case
+        for name in (AUTOFLOW, EVEN):
+            for how, trace in _isolating(case, name).items():
+                periods = trace.until_no_rise(case.hot, case.start)
+                shown: Cell = "never" if isnan(periods) else periods
+                rows.append(
+                    (
+                        case.name,
+                        name,
+                        how,
+                        shown,
+                        round(trace.trend(case.hot), 3),
+                        round(trace.spread, 2),
+                        round(trace.peak, 1),
+                    )
+                )
+    return Table(
+        "What micro-batches do to it, simulated: they cost so much each, whatever their rows",
+        (
+            "workload",
+            "placer",
+            "micro-batches",
+            "periods from the move",
+            "slope of the hot reducers in the last third",
+            "loads apart there",
+            "longest latency, s",
+        ),
+        tuple(rows),
     )
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from experiments.autoflow.setting import FACTOR, LOAD, SLOTS, WORK, Case, first, rate, stream
-from experiments.autoflow.trace import Trace, fixed_cost, in_batches, measured, on_spark, simulated
+from experiments.autoflow.trace import ROUNDED, Trace, fixed_cost, in_batches, measured, on_spark, simulated
 from experiments.figure import Cell, Scale, Scaled, Table, Tell
 from skewless.place import AutoFlow, Even, Placer
 from skewless.simulate.dataflow import Batching, Flow, HotSpots, Network, announced, flow
@@ -29,7 +29,7 @@ LAG = 0.05
 """Seconds by which each source is behind the one before it."""
 SLOWER: dict[Scale, float] = {"small": 1.0, "full": 0.25}
 FIXED_COST = 0.3  # seconds of a micro-batch, until it was measured
-POINTS = 20  # of a line in the picture
+POINTS, MARKS = 12, 30  # of a line in the picture, and of its moves at most; a picture is to be committed
 
 
 @dataclass(frozen=True, eq=False)
@@ -159,15 +159,26 @@ def _numbers(cases: Sequence[Case]) -> str:
     return " and ".join(str(n) for n in sorted({case.workers for case in cases}))
 
 
+def longest(traces: dict[str, Trace]) -> dict[str, float]:
+    """The longest latency by placer, of what was done in the time that all of the runs have."""
+    end = _shared(traces)
+    return {name: trace.peak_within(0.0, end + ROUNDED) for name, trace in traces.items()}
+
+
+def _shared(traces: dict[str, Trace]) -> float:
+    return min(trace.seconds for trace in traces.values())
+
+
 def peaks(all_runs: Sequence[Runs]) -> Table:
     """The longest latency of each run."""
     rows: list[tuple[Cell, ...]] = []
     for runs in all_runs:
         for kind, traces in kinds(runs).items():
-            peaks_of = (round(traces[name].peak, 2) if name in traces else "not measured" for name in PLACERS)
-            rows.append((runs.case.name, kind, *peaks_of))
-    title = "Longest latency of a sampled row that was done while rows came, seconds"
-    return Table(title, ("workload", "run", *PLACERS), tuple(rows))
+            found = longest(traces)
+            peaks_of = (round(found[name], 2) if name in found else "not measured" for name in PLACERS)
+            rows.append((runs.case.name, kind, round(_shared(traces), 1), *peaks_of))
+    title = "Longest latency of a sampled row that was done in the time that all runs of a line have, seconds"
+    return Table(title, ("workload", "run", "until", *PLACERS), tuple(rows))
 
 
 def moving(all_runs: Sequence[Runs]) -> Table:
@@ -196,26 +207,35 @@ def moving(all_runs: Sequence[Runs]) -> Table:
 
 
 def draw(figure: Any, all_runs: Sequence[Runs]) -> None:
-    """Latency by placer, then throughput without and with AutoFlow; a row for each workload and kind of run."""
+    """Latency by placer, then throughput by placer; a row for each workload and kind of run."""
     lines = [(runs.case, kind, traces) for runs in all_runs for kind, traces in kinds(runs).items()]
-    figure.set_size_inches(11.0, 1.15 * len(lines) + 0.8)
-    grid = figure.subplots(len(lines), 5, squeeze=False)
+    figure.set_size_inches(12.5, 1.15 * len(lines) + 0.8)
+    grid = figure.subplots(len(lines), 2 * len(PLACERS), squeeze=False)
     for row, (case, kind, traces) in enumerate(lines):
-        top = max(traces[OFF].peak, 0.1)
+        top = max(0.1, *(trace.peak for trace in traces.values()))
+        most = max(float(rates.max()) for trace in traces.values() for _, rates in trace.throughput if len(rates))
         for column, name in enumerate(PLACERS):
+            latency, throughput = grid[row][column], grid[row][len(PLACERS) + column]
             if name not in traces:
+                latency.set_axis_off()
+                throughput.set_axis_off()
                 continue
-            _draw(grid[row][column], traces[name], lambda trace: trace.latency)
-            grid[row][column].set_ylim(0, top * 1.05)
-        for column, name in ((3, OFF), (4, AUTOFLOW)):
-            _draw(grid[row][column], traces[name], lambda trace: trace.throughput)
-            grid[row][column].set_ylim(bottom=0)
+            _draw(latency, traces[name], lambda trace: trace.latency)
+            latency.set_ylim(0, top * 1.05)
+            _draw(throughput, traces[name], lambda trace: trace.throughput)
+            throughput.set_ylim(0, most * 1.05)
+            if column:  # the scale is that of the first placer: a small file, and panels that can be compared
+                for axes in (latency, throughput):
+                    axes.tick_params(left=False, labelleft=False)
+                    axes.spines["left"].set_visible(False)
         grid[row][0].set_ylabel(f"{case.off} {case.on}\n{kind.partition(',')[0]}", fontsize=7)
     for axes in grid[:-1].flat:
         axes.tick_params(bottom=False, labelbottom=False)
-    for column, title in enumerate(
-        ("off: latency, s", "autoflow: latency", "even: latency", "off: rows/s", "autoflow: rows/s")
-    ):
+    for column, name in enumerate(PLACERS * 2):  # the seconds of a column are below it, for all of its panels
+        end = max((traces[name].seconds for _case, _kind, traces in lines if name in traces), default=1.0)
+        for axes in grid[:, column]:
+            axes.set_xlim(0, end)
+    for column, title in enumerate([f"{name}: {what}" for what in ("latency, s", "rows/s") for name in PLACERS]):
         grid[0][column].set_title(title, fontsize=9)
         grid[-1][column].set_xlabel("seconds")
     most = max(lines, key=lambda line: line[0].workers)[0].workers
@@ -225,17 +245,18 @@ def draw(figure: Any, all_runs: Sequence[Runs]) -> None:
 
 
 def _draw(axes: Any, trace: Trace, of: Callable[[Trace], Any]) -> None:
-    axes.tick_params(labelsize=6)
+    axes.tick_params(labelsize=6, labelfontfamily="DejaVu Sans")  # a single one: all that are like it take more room
+    axes.patch.set_visible(False)
     axes.grid(visible=False)
     axes.locator_params(nbins=3)
     for worker, (time, value) in enumerate(of(trace)):
-        axes.plot(*_binned(time, value, trace.seconds), color=f"C{worker}", linewidth=0.9)
+        axes.plot(*_binned(time, value, trace.seconds), color=f"C{worker}", linewidth=0.9, clip_on=False)
     if len(trace.moved):
-        inside = np.unique(np.round(trace.moved[trace.moved <= trace.seconds]))
+        apart = trace.seconds / MARKS
+        inside = np.unique(np.round(trace.moved[trace.moved <= trace.seconds] / apart)) * apart
         marks = np.stack([inside, inside, np.full(len(inside), np.nan)], axis=1).ravel()  # one path is a small file
         heights = np.tile([0.0, 0.06, np.nan], len(inside))
-        axes.plot(marks, heights, transform=axes.get_xaxis_transform(), color="black", linewidth=0.5)
-    axes.set_xlim(0, trace.seconds)
+        axes.plot(marks, heights, transform=axes.get_xaxis_transform(), color="black", linewidth=0.5, clip_on=False)
 
 
 def _binned(time: Any, value: Any, seconds: float) -> tuple[Any, Any]:

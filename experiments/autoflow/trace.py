@@ -12,13 +12,15 @@ from typing import Any
 import numpy as np
 
 from experiments.autoflow.setting import FACTOR, Case
-from skewless.core.arrays import FloatArray
+from skewless.core.arrays import FloatArray, Int64Array
 from skewless.simulate.dataflow import Flow
 
 FILE = Path(__file__).parents[2] / "docs" / "results" / "autoflow.json"
 LATENCY_EVERY, THROUGHPUT_EVERY = 100, 1000
 WITHIN = 5
 """Periods within which latency has to stop rising, and over which it is looked at."""
+ROUNDED = 1e-6
+"""Seconds by which a stamp, found as when a row was done minus its latency, may be off."""
 
 Points = tuple[FloatArray, FloatArray]
 
@@ -64,39 +66,70 @@ class Trace:
         inside = [latency[(time >= start) & (time < end)] for time, latency in self.latency]
         return max((float(each.max()) for each in inside if len(each)), default=float("nan"))
 
+    def rate(self, worker: int) -> float:
+        """Rows a second of a reducer in the last third, from what is shown of its throughput."""
+        time, rates = self.throughput[worker]
+        since = np.diff(time, prepend=0.0)
+        last = time > self.seconds * 2 / 3
+        return float(rates[last] @ since[last] / since[last].sum()) if last.any() else float("nan")
+
+    def over_others(self, workers: Sequence[int]) -> float:
+        """The throughput of these reducers over that of the others in the last third, means of both."""
+        rates = np.array([self.rate(worker) for worker in range(len(self.throughput))])
+        these = np.isin(np.arange(len(rates)), workers)
+        return float(rates[these].mean() / rates[~these].mean())
+
     @property
     def spread(self) -> float:
         """How far the loads of the last third are apart: the difference over the largest."""
         return spread(self.rows[self.ends > self.seconds * 2 / 3])
+
+    def trend(self, workers: Sequence[int]) -> float:
+        """The largest slope of these reducers' latency in the last third, seconds a second."""
+        since = self.seconds * 2 / 3
+        found = [(time[time > since], latency[time > since]) for time, latency in map(self.by_moment, workers)]
+        return float(np.max([slope(*each) for each in found]))
 
     @property
     def period(self) -> float:
         """Seconds of a period."""
         return float(np.median(np.diff(self.ends))) if len(self.ends) > 1 else self.seconds
 
-    def rising(self, worker: int, parts: int, since: float = 0.0) -> float:
-        """The smallest slope of a reducer's latency in equally long parts of the run since then, seconds a second."""
-        time, latency = self.by_moment(worker)
-        time, latency = time[time >= since], latency[time >= since]
-        return min(
-            slope(*each) for each in zip(np.array_split(time, parts), np.array_split(latency, parts), strict=True)
-        )
+    def rising(self, worker: int, parts: int, since: float = -np.inf) -> float:
+        """The smallest slope of a reducer's latency in equally long parts of the run, seconds a second.
 
-    def by_moment(self, worker: int) -> Points:
-        """The mean latency of the rows that were done at the same time."""
+        What is done at one moment counts if all of it was stamped since then: a micro-batch that is committed after a
+        hot spot has begun can be full of rows from before. There are fewer parts if a part would have a single moment.
+        """
+        time, latency = self.by_moment(worker, since)
+        most = max(1, min(parts, len(time) // 2))
+        inside = zip(np.array_split(time, most), np.array_split(latency, most), strict=True)
+        return float(np.min([slope(*each) for each in inside]))
+
+    def by_moment(self, worker: int, since: float = -np.inf) -> Points:
+        """The mean latency of the rows that were done at the same time, if all of them were stamped since then."""
         time, latency = self.latency[worker]
         moments, where = np.unique(time, return_inverse=True)
-        return moments, np.bincount(where, latency) / np.maximum(np.bincount(where), 1)
+        stamped = np.full(len(moments), np.inf)
+        np.minimum.at(stamped, where, time - latency)
+        kept = stamped >= since - ROUNDED
+        return moments[kept], (np.bincount(where, latency) / np.maximum(np.bincount(where), 1))[kept]
 
     def settled(self, since: float = 0.0) -> int | None:
         """The first change since then after which loads are within the factor, over some periods; None without one."""
         for number, at in enumerate(self.changed):
-            if at < since:
-                continue
-            after = np.flatnonzero(self.ends > at + self.period / 2)[1 : 1 + WITHIN]
-            if len(after) and spread(self.rows[after]) <= FACTOR:
+            after = self._after(at)
+            if at >= since and len(after) and spread(self.rows[after]) <= FACTOR:
                 return number
         return None
+
+    def seen(self, since: float = 0.0) -> bool:
+        """Whether the run has a period by which a change since then can be judged."""
+        return any(at >= since and len(self._after(at)) > 0 for at in self.changed)
+
+    def _after(self, at: float) -> Int64Array:
+        """The periods that show what a change brings; the one after it still has rows from before."""
+        return np.flatnonzero(self.ends > at + self.period / 2)[1 : 1 + WITHIN]
 
     def until_no_rise(self, workers: Sequence[int], since: float = 0.0) -> float:
         """Periods from the change, since then, that levels the loads until the latency of no hot reducer rises."""

@@ -54,13 +54,17 @@ class Spark:
         runs = [each for points in self.found[part].values() for each in points.values()]
         return min(float(each["waited"] / each["seconds"]) for each in runs)
 
+    def measured_split(self, way: str) -> str:
+        """The way itself, or the largest batch whose split was measured."""
+        found = self.found["split"]
+        return way if way in found else max((each for each in found if each.startswith("batch")), key=_number)
+
     def split_share(self, ratio: int) -> dict[str, dict[int, float]]:
         """The share of a core that the split stage would take at the paper's rates, by way and nodes."""
         cost = self.split()
-        nearest = {"batch 33": "batch 10", "batch 50": "batch 10"}
         shares: dict[str, dict[int, float]] = {}
         for way, points in self.rates("scale").items():
-            seconds = cost[nearest.get(way, way)][ratio]
+            seconds = cost[self.measured_split(way)][ratio]
             shares[way] = {nodes: rate * seconds for nodes, rate in points.items() if nodes > 1 or way == "pane"}
         return shares
 
@@ -76,15 +80,20 @@ class Spark:
         rates = tuner["rows/s"][since + 1 :] or tuner["rows/s"][-1:]  # the first one had windows of the size before
         return last, len(rates) / sum(1 / rate for rate in rates)
 
-    def equations(self) -> dict[str, int]:
-        """The batch size by the paper's inequality 3, with the tuner's costs and rate, by three forms of equation 1."""
+    def costs(self) -> dict[str, Costs]:
+        """What the tuner measured that a row costs, and what it does cost: what the function waits."""
+        tuner = self.found["tuner"]
+        return {"measured": Costs(**tuner["costs"]), "true": Costs(open_close=0.0, **tuner["true"])}
+
+    def equations(self, costs: Costs) -> dict[str, int]:
+        """The batch size by the paper's inequality 3, with these costs and the tuner's rate, by forms of equation 1."""
         tuner = self.found["tuner"]
         exact = BatchModel(
             tuner["size"],
             tuner["slide"],
             tuner["rate"],
             tuner["workers"],
-            Costs(**tuner["costs"]),
+            costs,
             tuner["headroom"],
         )
         forms: dict[str, BatchModel] = {
@@ -93,3 +102,7 @@ class Spark:
             "exact count of updates": exact,
         }
         return {name: equation_3(each, tuner["latency"], tuner["period"], MOST) for name, each in forms.items()}
+
+
+def _number(way: str) -> int:
+    return int(way.removeprefix("batch "))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,7 +111,7 @@ class OnSpark:
             tuple((n, *(each[n] for each in apply.values())) for n in apply["pane"]),
         )
         yield Table(
-            "Share of a core that the split stage takes at these rates; for B above 10 what it takes for 10",
+            f"Share of a core that the split stage takes at these rates{self._nearest_split(share)}",
             ("nodes", *share),
             tuple((n, *(each.get(n, "") for each in share.values())) for n in NODES),
         )
@@ -130,34 +130,49 @@ class OnSpark:
             (tuple(road.values()),),
         )
 
+    def _nearest_split(self, ways: Iterable[str]) -> str:
+        other = {way: used for way in ways if (used := self.spark.measured_split(way)) != way}
+        return "".join(f"; for {way} what {used} takes" for way, used in other.items())
+
     def _why_slower(self) -> str:
         """What the tuner does not know, and the run that shows it."""
         why = (
             "The model takes it that batches come one after the other without end. A micro-batch of Spark ends, and "
             "this one, without a key, has 400 windows: at B = 100 each of 4 workers has one, at more some have none."
         )
-        if "longer" not in self.spark.found:
-            return why
-        (best, rate), (size, tuned) = self.spark.found["longer"].items()
+        fixed, (size, _rate) = self.spark.fixed(), self.spark.tuned()
+        best = max(fixed, key=lambda batch: fixed[batch])
+        longer = {int(batch): rate for batch, rate in self.spark.found.get("longer", {}).items()}
+        if best not in longer or size not in longer:
+            return f"{why} It was not measured in longer micro-batches."
         return (
-            f"{why} In micro-batches of 1,600 windows the tuner's B = {size} does {tuned:,.0f} rows/s, which is "
-            f"{tuned / rate:.2f} of what B = {best} does there ({rate:,.0f})."
+            f"{why} In micro-batches of 1,600 windows the tuner's B = {size} does {longer[size]:,.0f} rows/s, which is "
+            f"{longer[size] / longer[best]:.2f} of what B = {best} does there ({longer[best]:,.0f})."
         )
 
     def _sizes(self) -> Iterator[Table]:
-        fixed, (size, rate), by = self.spark.fixed(), self.spark.tuned(), self.spark.equations()
+        fixed, (size, rate), costs = self.spark.fixed(), self.spark.tuned(), self.spark.costs()
         yield Table(
             "Batches of fixed sizes on Spark, 4 workers, rows/s",
             ("B", *(str(batch) for batch in fixed)),
             (("rows/s", *fixed.values()),),
         )
         yield Table(
-            "The tuner on Spark, and B by the paper's inequality 3 with the costs and the rate that the tuner measured",
+            "The tuner on Spark, and B by the paper's inequality 3 with the rate that the tuner measured",
             ("", "B", "rows/s", "of the best fixed B"),
             (
                 ("the tuner", size, rate, rate / max(fixed.values())),
-                *((f"inequality 3, {name}", batch, *_nearest(fixed, batch)) for name, batch in by.items()),
+                *(
+                    (f"inequality 3, {form}, {kind} costs", batch, *_nearest(fixed, batch))
+                    for kind, each in costs.items()
+                    for form, batch in self.spark.equations(each).items()
+                ),
             ),
+        )
+        yield Table(
+            "Costs as the tuner measured them, and true ones, which the function waits; us",
+            ("", "a window that a row updates", "anything else of a row"),
+            tuple((kind, 1e6 * each.update, 1e6 * each.other) for kind, each in costs.items()),
         )
 
     def draw(self, axes: Any) -> None:

@@ -176,3 +176,26 @@ def test_bids_without_an_auction_are_kept_only_while_an_auction_may_come() -> No
     assert max(processor.kept) == 21
     query.run([auction(85, 200)], watermark=79)
     assert query.run([]) == [won(85, 200, 99, 99)]
+
+
+def prices() -> Query:
+    closed = pa.struct([("ts", TIME), ("price", pa.int64())])
+    rows = pa.schema([("seller", pa.int64()), ("bid_ts", TIME), ("price", pa.int64())])
+    given = pa.schema([("bid_ts", TIME), ("average", pa.float64())])
+    return Query(balanced.Prices(), rows, pa.schema([("closed", pa.list_(closed))]), given)
+
+
+def test_an_auction_that_closes_late_with_an_early_bid_changes_the_averages_after_it() -> None:
+    query = prices()
+    assert query.run([(7, at(5), 10), (7, at(9), 30)], watermark=-1) == [(at(5), 10.0), (at(9), 20.0)]
+    assert query.run([(7, at(12), 50)], watermark=-1) == [(at(12), 30.0)]
+    assert query.run([(7, at(7), 2)], watermark=-1) == [(at(7), 6.0), (at(9), 14.0), (at(12), 23.0)]
+
+
+@given(st.permutations(range(30)), st.integers(1, 12))
+def test_the_newest_average_of_each_bid_is_over_eleven_prices_however_they_come(order: list[int], size: int) -> None:
+    query, newest = prices(), {}
+    for start in range(0, len(order), size):
+        newest |= dict(query.run([(7, at(i), i * i) for i in order[start : start + size]], watermark=-1))
+    last = {at(i): [j * j for j in range(max(0, i - 10), i + 1)] for i in range(30)}
+    assert newest == {ts: sum(each) / len(each) for ts, each in last.items()}

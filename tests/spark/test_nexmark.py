@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from datetime import datetime, timezone
 from decimal import Decimal
 from pathlib import Path
@@ -127,6 +128,29 @@ def test_average_prices_are_a_second_stream_over_what_the_first_has_written(
     expected = balanced.averages(spark.read.parquet(str(tmp_path / "closed"))).toArrow()
     assert len(expected) == 5
     assert rows_of(found) == rows_of(expected)
+
+
+@pytest.mark.long
+def test_averages_of_sellers_are_a_second_stream_over_what_the_first_has_written(
+    spark: SparkSession, tmp_path: Path
+) -> None:
+    source = replace(nexmark(6), active=4)  # few sellers, who sell more than eleven times
+    streams.write(str(tmp_path / "events"), source.blocks(EVENTS, EVENTS // BLOCKS))
+    closed = balanced.q9(streams.stream(spark, str(tmp_path / "events")), str(tmp_path / "own"))
+    first = closed.writeStream.format("parquet").option("checkpointLocation", str(tmp_path / "checkpoint-9"))
+    first.trigger(availableNow=True).start(str(tmp_path / "closed")).awaitTermination()
+    files = spark.readStream.schema(closed.schema).option("maxFilesPerTrigger", 1).parquet(str(tmp_path / "closed"))
+    given = written(balanced.averages_of_sellers(files, str(tmp_path / "own-6")), tmp_path, "append", None)
+    found = latest(given, ("seller", "bid_ts"))
+    assert len(given) > len(found)  # an auction that closed later had an earlier bid
+    with duckdb.connect() as database:
+        database.execute("set timezone = 'UTC'")
+        database.register("closed", spark.read.parquet(str(tmp_path / "closed")).toArrow())
+        last = "partition by seller order by bid_ts rows between 10 preceding and current row"
+        expected = database.sql(f"select seller, bid_ts, avg(price) over ({last}) as average from closed")
+        sold = database.sql("select max(n) from (select count(*) as n from closed group by seller)").fetchall()
+        assert rows_of(found) == rows_of(expected.to_arrow_table())
+    assert sold[0][0] > 11
 
 
 def disordered(blocks: Iterable[Events], seconds: float) -> Iterator[Events]:

@@ -10,8 +10,8 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
-from benchmarks.autoflow import SLICE, _batch, chosen, seconds_of, write_slices
-from experiments.autoflow.setting import FIXED, SPIKES, Case, bids, rate
+from benchmarks.autoflow import SLICE, _batch, asked_for, chosen, seconds_of, write_slices
+from experiments.autoflow.setting import FIXED, HALVES, SPIKES, WANDERING, Case, bids, rate
 from skewless.control.version import Version
 
 
@@ -57,8 +57,32 @@ def test_whether_a_placement_was_announced_is_what_the_rows_of_the_micro_batch_b
 def test_without_a_wish_the_runs_that_figures_need_most_are_measured_in_a_quarter_of_an_hour() -> None:
     usual = chosen([])
     assert sum(seconds_of(case, name) for case, name in usual) < 15 * 60
-    assert {name for case, name in usual if case is FIXED[0]} == {"off", "autoflow", "even"}
+    assert {name for case, name in usual if case is FIXED[0]} == {"off", "autoflow"}
     assert {name for case, name in usual if case in SPIKES} == {"off", "autoflow"}
     assert chosen(["6a/even"]) == [(SPIKES[0], "even")]
     assert chosen(["8"]) == []
     assert len(chosen(["5ef", "5ij", "5mn"])) == 6
+    assert {case for case, _name in usual} == {FIXED[0], *SPIKES, *WANDERING}
+
+
+def test_all_that_is_not_usual_can_be_asked_for_by_name() -> None:
+    assert chosen(["/even"]) == [(case, "even") for case in (*FIXED, *SPIKES, *WANDERING)]
+    assert chosen(["half/autoflow"]) == [(case, "autoflow") for case in HALVES]
+    assert {case.name.removeprefix("half ").removesuffix(", half the rows") for case in HALVES} == {
+        case.name for case in FIXED[1:]
+    }
+    for case in FIXED:
+        assert seconds_of(case, "off") >= 105
+        assert seconds_of(case, "even") >= 135
+        assert seconds_of(case, "autoflow") >= seconds_of(case, "off")
+
+
+def test_a_name_that_is_none_is_refused_beside_others() -> None:
+    with pytest.raises(SystemExit, match="no workload begins with 5xy/even; there are 5ab, 5ef, 5ij, 5mn, 6a"):
+        asked_for(["5ef", "5xy/even"])
+    assert asked_for(["5ef"]) == [(FIXED[1], "off"), (FIXED[1], "autoflow")]
+
+
+def test_half_the_rows_are_half_of_them() -> None:
+    at, _auction, _price = bids(replace(HALVES[0], seconds=4.0, spots=()))
+    assert len(at) == pytest.approx(4 * rate(3) / 2, rel=0.02)

@@ -12,6 +12,7 @@ import pytest
 from benchmarks import sliding_nodes
 from benchmarks.sliding_nodes import Aggregate, Merge, Panes, Split, partitioner_of, row_cost
 from experiments.sliding.measured import SLOWER, Spark
+from experiments.sliding.on_spark import OnSpark
 from experiments.sliding.partition import ByPane
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -93,3 +94,52 @@ def test_what_was_measured_is_put_on_the_papers_scale() -> None:
     assert spark.least_waiting("scale") == 0.5
     assert spark.split_share(100)["window"] == {2: pytest.approx(2.5 * SLOWER * 4e-4)}
     assert spark.tuned() == (9, pytest.approx(150.0))  # of as many rows each, one takes three times as long
+
+
+def test_the_split_of_a_batch_that_was_not_measured_is_that_of_the_largest_that_was() -> None:
+    cost = {"100": {"python": 1e-4, "jvm": 0.0}}
+    points = {str(nodes): {"rows": 10, "seconds": 1.0, "waited": 1.0} for nodes in (1, 2)}
+    found = {"scale": {"batch 50": points}, "split": {"batch 2": cost, "batch 10": cost, "pane": cost}}
+    assert Spark(found).measured_split("batch 50") == "batch 10"
+    fifty = {"100": {"python": 3e-4, "jvm": 0.0}}
+    measured = Spark({**found, "split": {**found["split"], "batch 50": fifty}})
+    assert measured.measured_split("batch 50") == "batch 50"
+    shares = [each.split_share(100)["batch 50"][2] for each in (Spark(found), measured)]
+    assert shares[1] == pytest.approx(3 * shares[0])
+
+
+TUNER = {
+    "sizes": [3, 9, 9],
+    "rows/s": [1.0, 50.0, 60.0],
+    "fixed": {"9": 90.0, "100": 120.0},
+    "costs": {"update": 6e-5, "open_close": 0.0, "other": 1e-3},
+    "true": {"update": 2e-5, "other": 3e-3},
+    "rate": 250.0,
+    "size": 400,
+    "slide": 4,
+    "workers": 4,
+    "headroom": 0.1,
+    "latency": 100.0,
+    "period": 2.0,
+}
+
+
+def test_the_tuners_costs_are_shown_beside_the_true_ones_and_change_the_size_by_inequality_3() -> None:
+    spark = Spark({"tuner": TUNER})
+    costs = spark.costs()
+    assert (costs["measured"].other, costs["true"].other, costs["true"].open_close) == (1e-3, 3e-3, 0.0)
+    exact = {kind: spark.equations(each)["exact count of updates"] for kind, each in costs.items()}
+    assert exact["true"] > exact["measured"]  # a row that is dear to read wants larger batches
+    sizes, costs_shown = list(OnSpark(spark)._sizes())[1:]
+    assert len(sizes.rows) == 7
+    assert [row[0] for row in costs_shown.rows] == ["measured", "true"]
+    assert costs_shown.rows[1][1:] == (pytest.approx(20.0), pytest.approx(3000.0))
+
+
+def test_why_the_tuner_is_slower_names_only_what_was_measured_in_longer_micro_batches() -> None:
+    assert "not measured in longer" in OnSpark(Spark({"tuner": TUNER}))._why_slower()
+    assert (
+        "not measured in longer" in OnSpark(Spark({"tuner": TUNER, "longer": {"100": 80.0, "7": 90.0}}))._why_slower()
+    )
+    told = OnSpark(Spark({"tuner": TUNER, "longer": {"100": 80.0, "9": 100.0}}))._why_slower()
+    assert "B = 9 does 100 rows/s, which is 1.25 of what B = 100 does there (80)" in told
