@@ -343,6 +343,8 @@ def run_time_reward(
     costs
         The least and the largest cost of the cost model seen.
 
+    Examples
+    --------
     >>> run_time_reward(np.array([2.0, 4.0]), np.array([1.0, 1.0]), variances=(0.0, 4.0), costs=(1.0, 5.0))
     -2.0
     """
