@@ -40,8 +40,8 @@ class Rule:
         The resource functions of state, computation and communication.
     byte_cost
         What moving a byte of state costs, in rows, in addition to `cost`. The default is 4 ns, where a row of a simple
-        processor takes about 4 us. `python -m benchmarks.handover` measures it without Spark: from 10 MB on a byte
-        takes 4 to 5 ns of processor time to give and to take, a little more with waiting for the disk. The bytes of a
+        processor takes about 4 us. `python -m benchmarks.handover` measures it without Spark: from 1 MB on a byte
+        takes 2 to 3 ns of processor time to give and to take, more with waiting for the disk or beside other work. The bytes of a
         move are its share of those that workers have told of, by the resource function of state.
 
     Examples
