@@ -6,8 +6,9 @@ where Spark has RocksDB. Each key has 1 KB of state.
 
 Claim tested: beyond a fixed cost, a move costs a few nanoseconds a byte, as `Rule.byte_cost` has it.
 
-What measuring taught. A copy costs about 7 ms to give however small it is, which is the flush, and 2 ms to take. From
-10 MB on a byte costs 4 to 5 ns of processor time and about 6 ns of wall-clock time, more than half of that to take it.
+What measuring taught. A copy costs 1 to 9 ms to give however small it is, which is the flush and depends on the disk,
+and 1 to 2 ms to take. From 1 MB on a byte costs 2 to 3 ns of processor time and from 10 MB on 3 ns of wall-clock time,
+more than half of that to take it; beside other work it was twice as much.
 
 `python -m benchmarks.handover` prints the lines, and `make bench-place` has them on docs/results/place.md.
 """
