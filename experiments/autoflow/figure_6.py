@@ -69,7 +69,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 f"{kind}: longest latency, 6d over 6b",
                 peak["6d"] / peak["6b"],
                 low=1.001,
-                why=cost and f"{shorter(long)} {cost}",
+                why=why if kind == TUPLES else f"{shorter(long)} {cost}",
             ),
             Check(
                 f"{kind}: 6d over 6c, over 6b over 6a{', smallest of three seeds' if kind == TUPLES else ''}",

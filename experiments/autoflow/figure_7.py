@@ -61,7 +61,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 low=1,
                 high=3,
                 essential=False,
-                why=costs[1],
+                why=_slower(harsh, scale) if kind == TUPLES else costs[1],
             ),
         ]
     return Outcome(

@@ -29,7 +29,7 @@ LAG = 0.05
 """Seconds by which each source is behind the one before it."""
 SLOWER: dict[Scale, float] = {"small": 1.0, "full": 0.25}
 FIXED_COST = 0.3  # seconds of a micro-batch, until it was measured
-POINTS, MARKS = 12, 30  # of a line in the picture, and of its moves at most; a picture is to be committed
+POINTS, MARKS = 11, 20  # of a line in the picture, and of its moves at most; a picture is to be committed
 
 
 @dataclass(frozen=True, eq=False)
