@@ -33,7 +33,7 @@ LEARNERS = ("d-choices", "w-choices", "dagreedy", "dalton")
 """Those that learn from one micro-batch to the next which keys are hot."""
 OTHERS = (PARTLY, CM, *LEARNERS)
 """Partitioners of other chapters and papers."""
-LEARNED = 16e-6  # seconds of PartLy's plan for each key that its network places, as Figure 4.8b measures it
+LEARNED = 4e-6  # seconds of PartLy's plan for each key that its network places, as Figure 4.8b measures it
 RIVALS = (*PAPERS, *PACKINGS)
 ALL = (PROMPT, *RIVALS, EXTRA)
 WITH_TASKS = (*ALL, IN_TASKS)
