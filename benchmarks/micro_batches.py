@@ -181,8 +181,15 @@ def _run(
     for batch in batches:
         own = [job for job in jobs if f"batch = {batch}" in job.get("description", "").split("\n")]
         numbers = sorted({number for job in own for number in job["stageIds"] if number in stages})
-        tasks.append([task for number in numbers for task in get(f"{api}/stages/{number}/0/taskList?length=1000")])
+        tasks.append([task for number in numbers for task in _done(f"{api}/stages/{number}/0/taskList?length=1000")])
     return {"durations": [done[batch] for batch in batches], "tasks": tasks}
+
+
+def _done(address: str) -> list[dict[str, Any]]:
+    """The tasks of a complete stage, once the interface knows of all that they are done."""
+    while not all("duration" in task for task in (tasks := get(address))):
+        time.sleep(0.1)
+    return list(tasks)
 
 
 def _said(what: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
