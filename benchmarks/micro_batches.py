@@ -187,9 +187,11 @@ def _run(
 
 def _done(address: str) -> list[dict[str, Any]]:
     """The tasks of a complete stage, once the interface knows of all that they are done."""
-    while not all("duration" in task for task in (tasks := get(address))):
+    tasks: list[dict[str, Any]] = get(address)
+    while not all("duration" in task for task in tasks):
         time.sleep(0.1)
-    return list(tasks)
+        tasks = get(address)
+    return tasks
 
 
 def _said(what: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
