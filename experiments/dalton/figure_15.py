@@ -10,7 +10,7 @@ import numpy as np
 from experiments.costs import said
 from experiments.dalton.rivals import RIVALS
 from experiments.dalton.team import PRINTED, cooperation
-from experiments.dalton.word_count import THIRDS, Setup, part, together
+from experiments.dalton.word_count import THIRDS, Setup, longer, of_a_run, part, together
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import legend, lines
 from skewless.core.arrays import FloatArray
@@ -113,9 +113,14 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled("partitioners", "1, 2, 4, 8", "1, 2, 4, 8"),
             Scaled("windows", "60 s by 20 s", "60 s by 20 s"),
             Scaled("sources", "half uniform, half Zipf 1.5", "the same; at one partitioner, both in turn"),
-            Scaled("keys", "100,000 to 1,000,000", f"{round(KEYS * setup.fraction):,}"),
+            Scaled(
+                "keys",
+                "100,000 to 1,000,000",
+                f"{round(KEYS * setup.fraction):,}: {part(setup.fraction)} of 100,000{longer(setup.fraction)}",
+            ),
             Scaled("rate", "not said", f"{part(setup.fraction)} of {RATE:,.0f} tuples a second"),
             Scaled("DSYNC, time", "10 s at best, not said", f"{INTERVAL:g} s, {SECONDS:g} s"),
+            of_a_run(RATE, setup.fraction, SECONDS),
             Scaled("costs", "not said", said()),
         ),
         "With 1, 2, 4 and 8 partitioners, the busiest combiner has "

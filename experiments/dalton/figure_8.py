@@ -11,7 +11,7 @@ from experiments.dalton.scaling import SYNTHETIC, THREADS, by_costs, draw, rates
 from experiments.dalton.word_count import Setup, gain_checks, gains, growth, part, sustained
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Tell
 
-FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1 / 4}
+FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1 / 2}
 TIMES, TUPLE_TIMES = (72.0, 60.0), (240.0, 120.0)
 PEAK = 100_000.0
 
@@ -87,7 +87,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     )
     return Outcome(
         (
-            *(line for line in scales(setup, TIMES) if line.what != "rate"),
+            *(line for line in scales(setup, TIMES, rates) if line.what != "rate"),
             Scaled("micro-batches", "not said", "1 s, partitioned, combined and reduced one after the other"),
             Scaled(
                 "rate", "not said", f"{part(setup.fraction)} of what is shown, on servers that are slower by as much"
