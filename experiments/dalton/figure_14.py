@@ -174,7 +174,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 "14b: rates that the cluster could do, tuples a second, by phase of the reducer; the paper's text has "
                 "none, so that nothing is checked",
                 ("", *(f"{BASE * factor:g} s" for factor in (1, 2, 4, 1))),
-                (("DSYNC, s", *settled), *((name, *pace) for name, pace in paces.items())),
+                (("DSYNC, s", *settled), *(_row(name, pace) for name, pace in paces.items())),
             ),
         ),
         lambda figure: _draw(figure, swept, adapted, PHASE[scale]),
@@ -194,6 +194,10 @@ def _relative(merging: float, rates: dict[tuple[str, float], list[float]], strea
 
 
 _COLUMNS = ("tuples a second", "max/avg", "fragments of the hottest key")
+
+
+def _row(name: str, rates: Sequence[Measured]) -> tuple[Cell, ...]:
+    return name, *rates
 
 
 def _cells(points: Sequence[Point]) -> tuple[Cell, ...]:

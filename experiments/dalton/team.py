@@ -33,8 +33,8 @@ SEVERAL: dict[str, Rival] = {
 """The algorithms with several partitioners: those of cAM choose differently, so that its keys are reduced too."""
 
 FORWARDING = (
-    "dalton from its first message on; dagreedy as if its partitioners were told for nothing which keys the other one "
-    "splits; nothing by partitioners of dalton that do not talk, as they cannot know"
+    "by dalton where its partitioners synchronise in the slide; by dagreedy as if its partitioners were told for "
+    "nothing which keys the other one splits; not by partitioners of dalton that do not talk, as they cannot know"
 )
 """What is forwarded with several partitioners, for the setup of a figure."""
 
