@@ -29,7 +29,7 @@ from skewless.simulate.arrivals import Keys
 from skewless.workload import Zipf
 
 THREADS = 64
-FRACTION: dict[Scale, float] = {"small": 1 / 32, "full": 1 / 2}
+FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1 / 2}
 PHASE: dict[Scale, float] = {"small": 500.0, "full": 5000.0}
 PHASE_FRACTION = 1 / 32
 KEYS, EXPONENT = 100_000, 1.5
