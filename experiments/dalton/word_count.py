@@ -171,8 +171,13 @@ def gains_by_costs(title: str, rates: Mapping[str, Mapping[float, Mapping[str, f
     return Table(title, (f"gain of {of} over", *names), tuple(rows))
 
 
-def gain_checks(what: str, found: tuple[float, float], paper: tuple[float, float], why: str = "") -> tuple[Check, ...]:
-    """Checks of a range of gains: the winner, the least gain within 1.5 times the paper's, the largest within twice."""
+def gain_checks(
+    what: str, found: tuple[float, float], paper: tuple[float, float], why: str = "", why_most: str = ""
+) -> tuple[Check, ...]:
+    """Checks of a range of gains: the winner, the least gain within 1.5 times the paper's, the largest within twice.
+
+    `why_most` says why the largest does not hold, if that has another reason than the least.
+    """
     least, most = found
     return (
         Check(f"{what}: least gain of dalton over a rival of the paper", least, low=1.0, why=why),
@@ -190,7 +195,7 @@ def gain_checks(what: str, found: tuple[float, float], paper: tuple[float, float
             low=round(paper[1] / 2, 2),
             high=round(paper[1] * 2, 2),
             essential=False,
-            why=why,
+            why=why_most or why,
         ),
     )
 
