@@ -140,8 +140,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             essential=False,
             why="A Zipf stream has fewer keys in a window, so that those who split all keys emit and merge fewer "
             f"partial results. If these cost nothing, the most is {free[0][most] / free[1][most]:.2f}, by {most}, "
-            f"which then has {free[1][most] / free[1]['shuffle']:.2f} times the rate of shuffle in uniform phases: hashing "
-            "keys is less even than shuffling them.",
+            f"which then has {free[1][most] / free[1]['shuffle']:.2f} times the rate of shuffle in uniform phases: "
+            "hashing keys is less even than shuffling them.",
         ),
         *gain_checks("9b, Zipf phases", found_b, (1.1, 1.8), why_b, why_most_b),
         *gain_checks(
