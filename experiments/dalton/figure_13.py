@@ -47,7 +47,7 @@ INTERVAL = 10.0
 APART, SHARED = "dalton, apart", "dalton, loads shared"
 NAMES = (*SEVERAL, APART, SHARED)
 TOGETHER = 1.4  # the least that cooperation brings in the paper over partitioners that do not talk
-DEAR = (4.0, 16.0)  # times what merging costs, to see whether that is why cooperation brings little
+DEAR = (4.0, 16.0)  # times what merging costs, to see whether cooperation pays then
 COMPARED = (*PAPERS, "dalton")  # with other costs
 
 
@@ -188,10 +188,10 @@ def _together(pair: str, found: Mapping[str, Point], dear: Mapping[float, float]
         f"{pair}: dalton that learns together over partitioners of dalton that do not talk",
         together.rate / alone.rate,
         low=TOGETHER,
-        why="Partitioners that balance their own tuples also balance the sum, so there is little to gain: the busiest "
-        f"combiner has {together.imbalance:.3f} times the average with partitioners that learn together and "
-        f"{alone.imbalance:.3f} with those that do not talk. Messages change the fragments of the hottest key, which "
-        f"are {together.fragments:.0f} instead of {alone.fragments:.0f}, and these cost little with slides of 20 s. If "
+        why="Partitioners that balance their own tuples also balance the sum: the busiest combiner has "
+        f"{alone.imbalance:.3f} times the average with those that do not talk, so that perfect balance would bring at "
+        f"most as much more, and {together.imbalance:.3f} times with those that learn together. The hottest key then "
+        f"has {together.fragments:.0f} fragments instead of {alone.fragments:.0f}, but few keys are split at all: if "
         "partial results cost "
         + " and ".join(f"{times:g}" for times in dear)
         + " times as much, learning together brings "
