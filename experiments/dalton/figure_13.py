@@ -190,9 +190,9 @@ def _together(pair: str, found: Mapping[str, Point], dear: Mapping[float, float]
         low=TOGETHER,
         why="Partitioners that balance their own tuples also balance the sum: the busiest combiner has "
         f"{alone.imbalance:.3f} times the average with those that do not talk, so that perfect balance would bring at "
-        f"most as much more, and {together.imbalance:.3f} times with those that learn together. The hottest key then "
-        f"has {together.fragments:.0f} fragments instead of {alone.fragments:.0f}, but few keys are split at all: if "
-        "partial results cost "
+        f"most that many times their rate, and {together.imbalance:.3f} times with those that learn together. The "
+        f"hottest key then has {together.fragments:.0f} fragments instead of {alone.fragments:.0f}, but few keys are "
+        "split at all: if partial results cost "
         + " and ".join(f"{times:g}" for times in dear)
         + " times as much, learning together brings "
         + " and ".join(f"{ratio:.2f}" for ratio in dear.values())
