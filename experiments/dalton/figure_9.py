@@ -130,8 +130,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     )
     why_d = (
         f"The largest gain is over {slowest}: if partial results cost nothing, dalton would have "
-        f"{free_d['dalton'] / free_d[slowest]:.2f} times its rate. Over the others of the paper the largest is {rest:.2f}, "
-        f"over {second}; the hottest key of a phase has up to {share:.0%} of the tuples here."
+        f"{free_d['dalton'] / free_d[slowest]:.2f} times its rate. Over the others of the paper the largest is "
+        f"{rest:.2f}, over {second}; the hottest key of a phase has up to {share:.0%} of the tuples here."
     )
     checks = (
         *gain_checks("9a, Zipf phases", found_a, (1.3, 6.0), why_hash),
