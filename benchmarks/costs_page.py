@@ -30,10 +30,11 @@ FIXED = ("task", "micro-batch", "task with state", "micro-batch with state")
 BEFORE = """\
 # What work costs
 
-Made by `make bench-costs`, with one core of Spark. The figures of the papers that are simulated use these costs, all of
-them the same ones: they were measured once, and are kept in `experiments/costs.json`. All but the messages of
-partitioners are from one whole run; these were added later, by `python -m benchmarks.costs messages`, which measures
-one part and keeps the others.
+Made by `make bench-costs`, with one core of Spark. The simulated figures of Dalton, Prompt, Prompt+ and PartLy use
+these costs, all of them the same ones: they were measured once, and are kept in `experiments/costs.json`. Those of
+AutoFlow, and those of sliding windows by Balkesen and Tatbul, have costs of their own and say which. All but the
+messages of partitioners are from one whole run; these were added later, by `python -m benchmarks.costs messages`, which
+measures one part and keeps the others.
 
 Each cost is a slope. A stage runs with more and more rows, keys, or fragments of keys, and a straight line through its
 times says what one more takes; what a stage costs at all is not in it. Times are seconds that Spark's JVM and its

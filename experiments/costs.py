@@ -1,4 +1,4 @@
-"""What the work of a cluster costs in all simulated figures: measured once on Spark, and frozen.
+"""What the work of a cluster costs in the simulated figures: measured once on Spark, and frozen.
 
 `make bench-costs` measures them, and docs/results/costs.md says how, and why for an aggregate in Python that reads each
 tuple. They are in costs.json, in seconds of one core. Where a paper says at which rates its cluster works, all costs of
@@ -7,11 +7,17 @@ partial result stays as measured, and so does who wins. A tuple that belongs to 
 to each of them, as Spark's own `window()` and Flink do it, and as the rates of Dalton's authors say.
 
 Figures with a factor show it with half and twice the cost of all that follows the combining of tuples.
+
+Two papers do without them, and the setup of their figures says so. In AutoFlow's a row takes a reducer a time that is
+chosen, as the same rows wait for that time on Spark, and nothing is merged. In those of sliding windows by Balkesen and
+Tatbul a row takes what two points of the paper's own curves imply, as the other points are predicted from these.
 """
 
 from __future__ import annotations
 
 import json
+import re
+from collections.abc import Mapping
 from pathlib import Path
 
 from skewless.simulate import Costs
@@ -56,6 +62,32 @@ def said(slower: float = SLOWER) -> str:
         f"it, {emit} us to emit a partial result, {partial} us to merge it, {key} us a key; chosen: {route} us to "
         f"route a tuple (measured: {decide} us to decide, {moved} us to decide, pack and exchange)"
     )
+
+
+_NUMBER = r"([\d.]+)"
+_WRITTEN = {
+    # As `said` writes them, and as the figures of Prompt+ do.
+    re.compile(
+        rf"measured on Spark.*: {_NUMBER} us to read a tuple, {_NUMBER} us for each window that has it, {_NUMBER} us "
+        rf"to emit a partial result, {_NUMBER} us to merge it, {_NUMBER} us a key"
+    ): ("parse", "add", "emit", "partial", "key"),
+    re.compile(rf"{_NUMBER}, {_NUMBER} and {_NUMBER} µs, as in the figures of chapter 2"): ("tuple", "emit", "partial"),
+}
+_ROUNDED = 0.02
+
+
+def outdated(text: str, measured: Mapping[str, float] = MEASURED) -> bool:
+    """Whether the setup of a figure names costs that are not those which are measured today, however slow its servers.
+
+    >>> outdated(said(slower=7.0)), outdated("measured on Spark, 28.5 times as long: 140 us to read a tuple")
+    (False, True)
+    """
+    today = {**measured, "tuple": measured["parse"] + measured["add"]}
+    for pattern, names in _WRITTEN.items():
+        if found := pattern.search(text):
+            first, *rest = (float(each) / today[name] for each, name in zip(found.groups(), names, strict=True))
+            return any(abs(each / first - 1) > _ROUNDED for each in rest)
+    return text.startswith("measured on Spark, ")
 
 
 def work(windows: int, fraction: float = 1.0, merging: float = 1.0, slower: float = SLOWER) -> Costs:

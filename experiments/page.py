@@ -10,7 +10,6 @@ from experiments import costs
 from experiments.figure import SCALES, Cell, Measured, Scale, Table, command
 from experiments.results import Record
 
-COSTS, MEASURED_ON = "costs", "measured on Spark"
 NAMES: dict[Scale, str] = {"small": "Small scale", "full": "Full scale"}
 
 PAPERS = {
@@ -148,10 +147,8 @@ def written(cell: Cell) -> str:
 
 
 def outdated(record: Record) -> bool:
-    """Whether a figure of Dalton was made with other costs than those that are measured today."""
-    today = costs.said().partition(";")[0]
-    found = [line.ours for line in record.setup if line.what == COSTS and line.ours.startswith(MEASURED_ON)]
-    return record.id.startswith("dalton-") and not all(each.startswith(today) for each in found)
+    """Whether a figure was made with other costs than those that are measured today."""
+    return any(costs.outdated(line.ours) for line in record.setup)
 
 
 def anchor(heading: str) -> str:

@@ -17,7 +17,7 @@ from skewless.workload.hot_spot import HotSpot
 from skewless.workload.nexmark import PROPORTIONS
 
 WORK = 1e-3
-"""Seconds that a row takes a reducer."""
+"""Seconds that a row takes a reducer: chosen, not one of `experiments.costs`, as rows wait for that time on Spark."""
 LOAD = 0.75
 """The share of their time for which reducers are busy when all have the same load."""
 SLOTS = 60

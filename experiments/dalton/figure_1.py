@@ -7,14 +7,14 @@ from functools import partial
 from typing import Any
 
 from experiments.costs import MULTIPLES, said
-from experiments.dalton.team import PARAMETERS, PRINTED, SEVERAL, apart, cooperation
-from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, part, together
+from experiments.dalton.team import FORWARDING, PARAMETERS, PRINTED, SEVERAL, apart, cooperation
+from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, longer, of_a_run, part, together
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import legend, lines
 from skewless.simulate import Partitioners, Run, sustainable
 from skewless.workload import Zipf
 
-FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1.0}
+FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1.0}
 THREADS, KEYS, EXPONENT = 64, 100_000, 1.5
 SECONDS, SINCE, START = 240.0, 120.0, 160_000.0
 INTERVAL = 10.0
@@ -54,7 +54,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         if routing != 1:
             tell(f"routing costs {routing:g} times as much")
             other = replace(setup, routing=routing)
-            by_routing[routing] = {name: [_rate(other, name, *phase) for phase in ROUTED_PHASES] for name in ROUTED}
+            by_routing[routing] = {
+                name: [
+                    _rate(other, name, *phase, start) for phase, start in zip(ROUTED_PHASES, rates[name], strict=False)
+                ]
+                for name in ROUTED
+            }
     second = {name: found[1] / found[0] for name, found in rates.items()}
     last = {name: found[2] for name, found in rates.items()}
     checks = (
@@ -81,11 +86,17 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         (
             Scaled("servers", "not said", f"{THREADS}: an eighth reducers"),
             Scaled("sources", "2, uniform; then one is skewed", "the same; Zipf 1.5"),
-            Scaled("keys", "not said", f"{round(KEYS * setup.fraction):,}: {part(setup.fraction)} of 100,000"),
+            Scaled(
+                "keys",
+                "not said",
+                f"{round(KEYS * setup.fraction):,}: {part(setup.fraction)} of 100,000{longer(setup.fraction)}",
+            ),
             Scaled("windows", "not said", "60 s by 20 s"),
             Scaled(
                 "time", "one run; partitioners doubled at t = 50k", f"a run of {SECONDS:g} s for each phase and rate"
             ),
+            of_a_run(max(rate for found in rates.values() for rate in found), setup.fraction, SECONDS),
+            Scaled("forwarding with 2 partitioners", "of dalton and dagreedy", FORWARDING),
             Scaled("costs", "not said", said()),
         ),
         "With a second partitioner, "
@@ -148,7 +159,7 @@ def _at(setup: Setup, name: str, partitioners: int, s: float, rate: float) -> Ru
     elif partitioners > 1 and name == PARAMETERS:
         team = cooperation(setup, partitioners, INTERVAL, options=PRINTED)
     else:
-        team = apart(setup, rival, partitioners)
+        team = apart(setup, rival, partitioners, told=name == "dagreedy")
     return together(setup, (Zipf(0.0, keys, seed=1), Zipf(s, keys, seed=2)), rival, team, rate, SECONDS)
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from experiments.costs import said, work
+from experiments.costs import MULTIPLES, said, work
 from experiments.dalton.hot_keys import Routed, route, throughput
 from experiments.dalton.statistics import MODES, Cost, costs
-from experiments.dalton.word_count import MINUTE, THIRDS, Setup, part
+from experiments.dalton.word_count import MINUTE, THIRDS, Setup, of_a_run, part
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import lines
 from skewless.workload import Zipf
@@ -25,7 +26,9 @@ ROUTED_KEYS = 100_000
 WORKERS = 56  # of the paper's 64 threads, 8 are reducers
 HOT = (1, 2, 4, 8, 16, 64, 256, 600)
 PAPERS = HOT.index(4)
-FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1.0}
+FEWER = tuple(HOT.index(number) for number in (1, 4, 16, 600))  # with other costs
+SHAPES = {"60 s by 1 s": MINUTE, "60 s by 20 s": THIRDS}
+FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1.0}
 TIMES = 120.0, 80.0  # seconds at a rate, and those that do not count
 
 
@@ -45,8 +48,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             TIMES,
             tell,
         )
-        for shape in (MINUTE, THIRDS)
+        for shape in SHAPES.values()
     )
+    by_costs = {
+        shape: _by_costs(Setup(64, FRACTION[scale], windows), slower, known, tell)
+        for (shape, windows), known in zip(SHAPES.items(), (sustained, bottleneck), strict=True)
+    }
     whole = WORKERS * float(Zipf(1.0, ROUTED_KEYS).frequencies[HOT[PAPERS]])
 
     def combined(each: Routed) -> float:
@@ -121,6 +128,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 f"simulated: 64 threads, windows of 60 s by 1 s and by 20 s, {round(ROUTED_KEYS * FRACTION[scale]):,} "
                 f"keys and {part(FRACTION[scale])} of the rate, {TIMES[0]:g} s; routing takes longer as measured here",
             ),
+            of_a_run(max(*sustained, *bottleneck), FRACTION[scale], TIMES[0]),
             Scaled("costs (10c)", "not said", said()),
         ),
         f"With uniform keys the map takes {_over(uniform, 0):.2f} times the sketch's time at windows of {windows[0]:,} "
@@ -146,9 +154,39 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                     for number, one, other in zip(HOT, sustained, bottleneck, strict=True)
                 ),
             ),
+            Table(
+                "10c: the same by the costs of merging",
+                ("hot keys", *(f"{shape}, merging x {merging:g}" for shape in SHAPES for merging in MULTIPLES)),
+                tuple(
+                    (HOT[at], *(round(by_costs[shape][merging][i]) for shape in SHAPES for merging in MULTIPLES))
+                    for i, at in enumerate(FEWER)
+                ),
+            ),
         ),
         lambda figure: _draw(figure, windows, uniform, zipf, routed),
     )
+
+
+def _by_costs(setup: Setup, slower: list[float], known: list[float], tell: Tell) -> dict[float, list[float]]:
+    """The rates by multiples of the costs of merging; those of the measured costs are known."""
+    found = {}
+    for merging in MULTIPLES:
+        tell(f"merging costs {merging:g} times as much")
+        starts = [known[at] for at in FEWER]
+        found[merging] = (
+            starts
+            if merging == 1
+            else throughput(
+                replace(setup, merging=merging),
+                Zipf(1.0, round(ROUTED_KEYS * setup.fraction)),
+                [HOT[at] for at in FEWER],
+                [slower[at] for at in FEWER],
+                TIMES,
+                tell,
+                starts,
+            )
+        )
+    return found
 
 
 def _best(rates: list[float]) -> int:

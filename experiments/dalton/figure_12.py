@@ -8,7 +8,7 @@ from typing import Any
 from experiments.costs import MULTIPLES, said
 from experiments.dalton.rivals import PAPERS, RIVALS
 from experiments.dalton.scaling import THREADS, streams
-from experiments.dalton.word_count import Setup, at_rate, capacity, gains, gains_by_costs, part
+from experiments.dalton.word_count import Setup, at_rate, capacity, gains, gains_by_costs, longer, of_a_run, part
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import legend, lines
 
@@ -61,11 +61,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     )
     return Outcome(
         (
-            Scaled("data", "not said", f"{STREAM}, {part(fraction)} of 200,000 keys"),
+            Scaled("data", "not said", f"{STREAM}, {part(fraction)} of 200,000 keys{longer(fraction)}"),
             Scaled("threads", "not said", "8, 16, 32, 64; an eighth of them reducers"),
             Scaled("rate", "up to 40,000 tuples a second", f"5,000 to 40,000, {part(fraction)} of it simulated"),
             Scaled("windows", "60 s by 1 s", "60 s by 1 s"),
             Scaled("time at a rate", "not said", f"{SECONDS:g} s, the first {SINCE:g} s not counted"),
+            of_a_run(RATES[-1], fraction, SECONDS),
             Scaled("costs", "not said", said()),
         ),
         f"At 5,000 tuples a second dalton gets {found['dalton', 8][0]:,.0f} through on 8 threads and "

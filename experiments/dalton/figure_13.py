@@ -9,8 +9,31 @@ from typing import Any
 
 from experiments.costs import MULTIPLES, said, work
 from experiments.dalton.rivals import PAPERS
-from experiments.dalton.team import PARAMETERS, PRINTED, SEVERAL, TELL, WORK, Point, apart, cooperation, point
-from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, gain_checks, gains, gains_by_costs, part, together
+from experiments.dalton.scaling import MILDER
+from experiments.dalton.team import (
+    FORWARDING,
+    PARAMETERS,
+    PRINTED,
+    SEVERAL,
+    TELL,
+    WORK,
+    Point,
+    apart,
+    cooperation,
+    point,
+)
+from experiments.dalton.word_count import (
+    THIRDS,
+    TOLERANCE,
+    Setup,
+    gain_checks,
+    gains,
+    gains_by_costs,
+    longer,
+    of_a_run,
+    part,
+    together,
+)
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from skewless.simulate import Partitioners, Run, sustainable
 from skewless.simulate.arrivals import Keys
@@ -24,6 +47,7 @@ INTERVAL = 10.0
 APART, SHARED = "dalton, apart", "dalton, loads shared"
 NAMES = (*SEVERAL, APART, SHARED)
 TOGETHER = 1.4  # the least that cooperation brings in the paper over partitioners that do not talk
+DEAR = (4.0, 16.0)  # times what merging costs, to see whether cooperation pays then
 COMPARED = (*PAPERS, "dalton")  # with other costs
 
 
@@ -31,28 +55,35 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     """Find the rate that two partitioners sustain by each algorithm, for two pairs of sources."""
     setup = Setup(THREADS, FRACTION[scale], THIRDS)
     keys = round(KEYS * setup.fraction)
-    pairs: dict[str, tuple[Keys, Keys]] = {
-        "uniform and Zipf": (Zipf(0.0, keys, seed=1), Zipf(EXPONENT, keys, seed=2)),
-        "Zipf and Zipf": (Zipf(EXPONENT, keys, seed=1), Zipf(EXPONENT, keys, seed=2, hottest=spread(1, keys))),
-    }
+    pairs, milder = _pairs(keys, EXPONENT), _pairs(keys, MILDER)
     points = {pair: _points(setup, sources, NAMES, pair, tell) for pair, sources in pairs.items()}
     rates = {pair: _rates(found) for pair, found in points.items()}
     costs = {
         pair: {
             merging: rates[pair]
             if merging == 1
-            else _rates(_points(replace(setup, merging=merging), sources, COMPARED, pair, tell))
+            else _rates(_points(replace(setup, merging=merging), sources, COMPARED, pair, tell, rates[pair]))
             for merging in MULTIPLES
         }
         for pair, sources in pairs.items()
     }
+    mild = {
+        pair: _rates(_points(setup, sources, COMPARED, pair, tell, rates[pair])) for pair, sources in milder.items()
+    }
+    dear: dict[str, dict[float, float]] = {}
+    for pair, sources in pairs.items():
+        dear[pair] = {}
+        for times in DEAR:
+            found = _points(replace(setup, merging=times), sources, ("dalton", APART), pair, tell, rates[pair])
+            dear[pair][times] = found["dalton"].rate / found[APART].rate
+    why = {pair: _why(costs[pair], mild[pair]) for pair in pairs}
     mixed, both = rates["uniform and Zipf"], rates["Zipf and Zipf"]
     one_choice = {pair: max(found["hash"], found["cam"]) for pair, found in rates.items()}
     hottest = float(Zipf(EXPONENT, keys).frequencies[0]) / 2
     bound = 1 / (hottest * work(setup.slides).tuple)
     checks = (
-        *gain_checks("uniform and Zipf", gains(mixed, PAPERS), (1.4, 3.4), _why(costs["uniform and Zipf"])),
-        *gain_checks("Zipf and Zipf", gains(both, PAPERS), (1.4, 3.4), _why(costs["Zipf and Zipf"])),
+        *gain_checks("uniform and Zipf", gains(mixed, PAPERS), (1.4, 3.4), why["uniform and Zipf"]),
+        *gain_checks("Zipf and Zipf", gains(both, PAPERS), (1.4, 3.4), why["Zipf and Zipf"]),
         Check(
             "uniform and Zipf: the better of hash and cam over dagreedy",
             one_choice["uniform and Zipf"] / mixed["dagreedy"],
@@ -66,7 +97,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             one_choice["Zipf and Zipf"] / both["dagreedy"],
             high=1.0,
         ),
-        *(_together(pair, found) for pair, found in points.items()),
+        *(_together(pair, found, dear[pair]) for pair, found in points.items()),
     )
     return Outcome(
         (
@@ -75,7 +106,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled(
                 "keys, rate",
                 "100,000 to 1,000,000, not said",
-                f"{keys:,}: {part(setup.fraction)} of 100,000, and of the rate",
+                f"{keys:,}: {part(setup.fraction)} of 100,000, and of the rate{longer(setup.fraction)}",
             ),
             Scaled("Zipf exponent", "1.5", "1.5"),
             Scaled(
@@ -84,12 +115,15 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 f"{INTERVAL:g} s; merging takes {WORK:.2g} s, a message {TELL:.2g} s of a partitioner: measured",
             ),
             Scaled("time at a rate", "not said", f"{SECONDS:g} s, the last {SECONDS - SINCE:g} s counted"),
+            of_a_run(max(max(found.values()) for found in rates.values()), setup.fraction, SECONDS),
+            Scaled("forwarding", "of dalton and dagreedy", FORWARDING),
             Scaled("costs", "not said", said()),
         ),
         f"Dalton sustains {mixed['dalton']:,.0f} tuples a second with a uniform and a Zipf source and "
         f"{both['dalton']:,.0f} with two Zipf sources; DAGreedy {mixed['dagreedy']:,.0f} and {both['dagreedy']:,.0f}, "
         f"hash {mixed['hash']:,.0f} and {both['hash']:,.0f}, shuffle {mixed['shuffle']:,.0f} and "
-        f"{both['shuffle']:,.0f}. Two Daltons that do not talk sustain {mixed[APART]:,.0f} and {both[APART]:,.0f}: "
+        f"{both['shuffle']:,.0f}. {_forwarding(list(rates.values()))} Two Daltons that do not talk "
+        f"sustain {mixed[APART]:,.0f} and {both[APART]:,.0f}: "
         f"learning together brings {mixed['dalton'] / mixed[APART]:.2f} and {both['dalton'] / both[APART]:.2f} times "
         f"as much. Bounded, which needs no messages, sustains {mixed['bounded']:,.0f} and {both['bounded']:,.0f}.",
         checks,
@@ -105,13 +139,26 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 tuple((name, *(cell for pair in pairs for cell in _spread(points[pair][name]))) for name in NAMES),
             ),
             gains_by_costs("Gain of dalton, by the costs of merging", costs),
+            Table(
+                f"Tuples a second with Zipf {MILDER} in place of Zipf {EXPONENT}",
+                ("", *pairs),
+                tuple((name, *(round(mild[pair][name]) for pair in pairs)) for name in COMPARED),
+            ),
         ),
         lambda figure: _draw(figure, rates),
     )
 
 
-def _why(rates: Mapping[float, Mapping[str, float]]) -> str:
+def _pairs(keys: int, s: float) -> dict[str, tuple[Keys, Keys]]:
+    return {
+        "uniform and Zipf": (Zipf(0.0, keys, seed=1), Zipf(s, keys, seed=2)),
+        "Zipf and Zipf": (Zipf(s, keys, seed=1), Zipf(s, keys, seed=2, hottest=spread(1, keys))),
+    }
+
+
+def _why(rates: Mapping[float, Mapping[str, float]], mild: Mapping[str, float]) -> str:
     """What decides between Dalton and those that split all keys, and between it and those that split none."""
+    least, most = gains(mild, PAPERS)
     over = {
         name: ", ".join(f"{rates[merging]['dalton'] / rates[merging][name]:.2f}" for merging in MULTIPLES)
         for name in ("shuffle", "hash")
@@ -120,21 +167,36 @@ def _why(rates: Mapping[float, Mapping[str, float]]) -> str:
         "With slides of 20 s a window ends only once in 20 s, so that partial results cost little beside tuples, and "
         f"those who split every key in even loads are hardly slower: the gains over shuffle are {over['shuffle']} with "
         f"half, once and twice the costs of merging. The gains over hash, whose bottleneck is the worker of the "
-        f"hottest key, are {over['hash']}."
+        f"hottest key, are {over['hash']}. With Zipf {MILDER} the gains are {least:.2f} to {most:.1f}: "
+        f"{mild['dalton'] / mild['hash']:.1f} over hash, {mild['dalton'] / mild['dagreedy']:.2f} over dagreedy and "
+        f"{mild['dalton'] / mild['shuffle']:.2f} over shuffle."
     )
 
 
-def _together(pair: str, found: Mapping[str, Point]) -> Check:
+def _forwarding(rates: Sequence[Mapping[str, float]]) -> str:
+    """What forwarding brings DAGreedy."""
+    factors = [found["dagreedy"] / found["dagreedy, no forwarding"] for found in rates]
+    said = f"Forwarding lets DAGreedy sustain {' and '.join(f'{each:.3f}' for each in factors)} times as much"
+    if max(factors) > 1.02:
+        return f"{said}."
+    return f"{said}: it saves the reducers work, and with slides of 20 s these are not the bottleneck."
+
+
+def _together(pair: str, found: Mapping[str, Point], dear: Mapping[float, float]) -> Check:
     together, alone = found["dalton"], found[APART]
     return Check(
         f"{pair}: dalton that learns together over partitioners of dalton that do not talk",
         together.rate / alone.rate,
         low=TOGETHER,
-        why="Partitioners that balance their own tuples also balance the sum, so there is little to gain: the busiest "
-        f"combiner has {together.imbalance:.3f} times the average with partitioners that learn together and "
-        f"{alone.imbalance:.3f} with those that do not talk. What messages save is fragments, "
-        f"{together.fragments:.0f} of the hottest key instead of {alone.fragments:.0f}, and these cost little with "
-        "slides of 20 s.",
+        why="Partitioners that balance their own tuples also balance the sum: the busiest combiner has "
+        f"{alone.imbalance:.3f} times the average with those that do not talk, so that perfect balance would bring at "
+        f"most that many times their rate, and {together.imbalance:.3f} times with those that learn together. The "
+        f"hottest key then has {together.fragments:.0f} fragments instead of {alone.fragments:.0f}, but few keys are "
+        "split at all: if partial results cost "
+        + " and ".join(f"{times:g}" for times in dear)
+        + " times as much, learning together brings "
+        + " and ".join(f"{ratio:.2f}" for ratio in dear.values())
+        + ".",
     )
 
 
@@ -146,11 +208,20 @@ def _rates(points: Mapping[str, Point]) -> dict[str, float]:
     return {name: found.rate for name, found in points.items()}
 
 
-def _points(setup: Setup, sources: Sequence[Keys], names: Sequence[str], pair: str, tell: Tell) -> dict[str, Point]:
+def _points(
+    setup: Setup,
+    sources: Sequence[Keys],
+    names: Sequence[str],
+    pair: str,
+    tell: Tell,
+    known: Mapping[str, float] | None = None,
+) -> dict[str, Point]:
+    """What each sustains; the search begins at a rate that is known to be near."""
     found = {}
     for name in names:
         tell(f"{pair}: {name}")
-        found[name] = point(sustainable(partial(_at, setup, sources, name), START, SINCE, TOLERANCE), SINCE)
+        start = known[name] if known else START
+        found[name] = point(sustainable(partial(_at, setup, sources, name), start, SINCE, TOLERANCE), SINCE)
     return found
 
 
@@ -164,7 +235,7 @@ def _at(setup: Setup, sources: Sequence[Keys], name: str, rate: float) -> Run:
     elif name == PARAMETERS:
         team = cooperation(setup, 2, INTERVAL, options=PRINTED)
     else:
-        team = apart(setup, rival, 2)
+        team = apart(setup, rival, 2, told=name == "dagreedy")
     return together(setup, sources, rival, team, rate, SECONDS, watch=(0,))
 
 

@@ -21,7 +21,7 @@ from experiments.dalton.team import (
     cooperation,
     point,
 )
-from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, capacity, part, together
+from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, capacity, longer, of_a_run, part, together
 from experiments.figure import Cell, Check, Figure, Measured, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import lines
 from skewless.simulate import Partitioners, Run, sustainable
@@ -105,13 +105,6 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         Check(f"14b: DSYNC, phase {number + 1}", found, low=expected, high=expected)
         for number, (found, expected) in enumerate(zip(settled, EXPECTED, strict=True))
     )
-    checks += (
-        Check(
-            "14b: rate with the adaptive interval over that with 10 s, while the reducer takes 4 times as long",
-            paces["adaptive"][2] / paces["fixed, 10 s"][2],
-            low=1.0,
-        ),
-    )
     one = {interval: _mean(found) for interval, found in swept["dalton", mixed].items()}
     return Outcome(
         (
@@ -120,7 +113,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled(
                 "keys, rate",
                 "100,000 to 1,000,000, not said",
-                f"{keys:,}: {part(setup.fraction)} of 100,000, and of the rate",
+                f"{keys:,}: {part(setup.fraction)} of 100,000, and of the rate{longer(setup.fraction)}",
             ),
             Scaled("time at a rate (14a)", "not said", f"{SECONDS:g} s, the last {SECONDS - SINCE:g} s counted"),
             Scaled(
@@ -136,7 +129,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 "above 5 s and below 10 s gives 10, 20, 40, 10 s, and the time of 14a would leave it at its shortest",
             ),
             Scaled("time of a partitioner for a message", "not said", f"{TELL:.2g} s, measured and as much longer"),
-            Scaled("seeds (14a)", "not said", f"{len(SEEDS)} for dalton, with the mean and its standard error; else 1"),
+            Scaled("seeds", "not said", f"{len(SEEDS)} for dalton, with the mean and its standard error; else 1"),
+            of_a_run(
+                max(each.rate for found in swept.values() for some in found.values() for each in some),
+                setup.fraction,
+                SECONDS,
+            ),
             Scaled("costs", "not said", said()),
         ),
         f"With a uniform and a Zipf source, messages every 10 s sustain {one[10.0].rate:,.0f} tuples a second, every "
@@ -173,7 +171,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 tuple(_relative(merging, by_costs, list(streams)) for merging in MULTIPLES),
             ),
             Table(
-                "14b: rates that the cluster could do, tuples a second, by phase of the reducer",
+                "14b: rates that the cluster could do, tuples a second, by phase of the reducer; the paper's text has "
+                "none, so that nothing is checked",
                 ("", *(f"{BASE * factor:g} s" for factor in (1, 2, 4, 1))),
                 (("DSYNC, s", *settled), *(_row(name, pace) for name, pace in paces.items())),
             ),
@@ -197,8 +196,8 @@ def _relative(merging: float, rates: dict[tuple[str, float], list[float]], strea
 _COLUMNS = ("tuples a second", "max/avg", "fragments of the hottest key")
 
 
-def _row(name: str, rates: Sequence[float]) -> tuple[Cell, ...]:
-    return name, *(round(rate) for rate in rates)
+def _row(name: str, rates: Sequence[Measured]) -> tuple[Cell, ...]:
+    return name, *rates
 
 
 def _cells(points: Sequence[Point]) -> tuple[Cell, ...]:
@@ -281,7 +280,8 @@ def _sweep_checks(
     setup: Setup, stream: str, points: Mapping[float, Sequence[Point]], by_tell: Mapping[float, float], printed: str
 ) -> tuple[Check, ...]:
     every, ten, never = (_mean(points[interval]) for interval in COMPARED)
-    best = max((_mean(each) for each in points.values()), key=lambda each: each.rate)
+    nearest = max(points, key=lambda interval: _mean(points[interval]).rate)
+    best = _mean(points[nearest])
     bound = 0.95
     routed = 2 / work(setup.slides).route
     return (
@@ -298,9 +298,11 @@ def _sweep_checks(
             f"14a, {stream}: rate with messages every 10 s over the best",
             ten.rate / best.rate,
             low=bound,
-            why="What a partitioner knows of the others is as old as the last message. Where both have the same "
-            "stream, both then send the same keys to the same workers until the next one: the busiest combiner has "
-            f"{ten.imbalance:.3f} times the average with messages every 10 s and {never.imbalance:.3f} without any.",
+            why=f"The best is {'no message at all' if nearest == NEVER else f'a message every {nearest:g} s'}. What a "
+            "partitioner knows of the others is as old as the last message. Where both have the same stream, both then "
+            "send the same keys to the same workers until the next one: the busiest combiner has "
+            f"{ten.imbalance:.3f} times the average with messages every 10 s, {best.imbalance:.3f} at the best, and "
+            f"{never.imbalance:.3f} without messages.",
         ),
         Check(
             f"14a, {stream}: rate with messages every second over that with one every 10 s",
@@ -315,29 +317,33 @@ def _sweep_checks(
     )
 
 
-def _adapting(scale: Scale, tell: Tell) -> tuple[list[tuple[float, float]], list[float], dict[str, list[float]]]:
+def _adapting(scale: Scale, tell: Tell) -> tuple[list[tuple[float, float]], list[float], dict[str, list[Measured]]]:
     """The intervals over time; where they settle; and the rate of each phase for the adaptive and fixed intervals."""
     setup, phase = Setup(THREADS, PHASE_FRACTION, THIRDS), PHASE[scale]
-    keys = round(KEYS * setup.fraction)
-    sources = (Zipf(0.0, keys, seed=1), Zipf(EXPONENT, keys, seed=3))
+    streams = [next(iter(_streams(round(KEYS * setup.fraction), seed).values())) for seed in SEEDS]
 
     def work(at: float) -> float:
         return BASE * (1, 2, 4, 1)[min(3, int(at // phase))]
 
-    paces, adapted = {}, []
+    paces: dict[str, list[Measured]] = {}
+    intervals: list[list[tuple[float, float]]] = []
     for name, interval, adaptive in (
         ("adaptive", 20.0, True),
         ("fixed, 10 s", 10.0, False),
         ("fixed, 20 s", 20.0, False),
     ):
-        tell(f"14b: {name}")
-        team = cooperation(setup, 2, interval, adaptive=adaptive, work=work)
-        found = together(setup, sources, RIVALS["dalton"], team, START / 2, 4 * phase)
-        paces[name] = [
-            capacity(found, setup.fraction, number * phase + SINCE, (number + 1) * phase) for number in range(4)
-        ]
-        if adaptive:
-            adapted = [(at, interval) for at, _query, interval in team.intervals]
+        found: list[list[float]] = []
+        for seed, sources in zip(SEEDS, streams, strict=True):
+            tell(f"14b: {name}, seed {seed}")
+            team = cooperation(setup, 2, interval, adaptive=adaptive, work=work, seed=seed)
+            each = together(setup, sources, RIVALS["dalton"], team, START / 2, 4 * phase)
+            found.append(
+                [capacity(each, setup.fraction, number * phase + SINCE, (number + 1) * phase) for number in range(4)]
+            )
+            if adaptive:
+                intervals.append([(at, interval) for at, _query, interval in team.intervals])
+        paces[name] = [Measured.of(rates) for rates in zip(*found, strict=True)]
+    adapted = intervals[0]  # the times of the reducer are the same for all seeds, and so are the intervals
     settled = [[each for at, each in adapted if at <= (number + 1) * phase][-1] for number in range(4)]
     return adapted, settled, paces
 

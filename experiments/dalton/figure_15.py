@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from experiments.costs import said
+from experiments.costs import MULTIPLES, said
 from experiments.dalton.rivals import RIVALS
-from experiments.dalton.team import PRINTED, cooperation
-from experiments.dalton.word_count import THIRDS, Setup, part, together
+from experiments.dalton.team import PRINTED, TELL, WORK, cooperation
+from experiments.dalton.word_count import THIRDS, Setup, longer, of_a_run, part, together
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import legend, lines
 from skewless.core.arrays import FloatArray
@@ -20,6 +20,7 @@ from skewless.workload import Zipf
 FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1.0}
 THREADS, KEYS, EXPONENT = 64, 100_000, 1.5
 PARTITIONERS = (1, 2, 4, 8)
+FEW = (2, 8)  # with other times of messages
 RATE, SECONDS, SETTLED = 200_000.0, 600.0, 300.0
 INTERVAL = 10.0
 NEAR = 1.2  # of the final level, from which on a curve counts as converged
@@ -65,6 +66,10 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     }
     ours = found["tables averaged"]
     faster = _curve(setup, PARTITIONERS[-1], "tables averaged", tell, INTERVAL / 2)
+    by_messages = {
+        times: ours if times == 1 else {each: _curve(setup, each, "tables averaged", tell, times=times) for each in FEW}
+        for times in MULTIPLES
+    }
     several = [ours[partitioners] for partitioners in PARTITIONERS[1:]]
     checks = (
         Check(
@@ -113,9 +118,20 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled("partitioners", "1, 2, 4, 8", "1, 2, 4, 8"),
             Scaled("windows", "60 s by 20 s", "60 s by 20 s"),
             Scaled("sources", "half uniform, half Zipf 1.5", "the same; at one partitioner, both in turn"),
-            Scaled("keys", "100,000 to 1,000,000", f"{round(KEYS * setup.fraction):,}"),
+            Scaled(
+                "keys",
+                "100,000 to 1,000,000",
+                f"{round(KEYS * setup.fraction):,}: {part(setup.fraction)} of 100,000{longer(setup.fraction)}",
+            ),
             Scaled("rate", "not said", f"{part(setup.fraction)} of {RATE:,.0f} tuples a second"),
             Scaled("DSYNC, time", "10 s at best, not said", f"{INTERVAL:g} s, {SECONDS:g} s"),
+            of_a_run(RATE, setup.fraction, SECONDS),
+            Scaled(
+                "time of a message",
+                "not said",
+                f"{TELL:.2g} s of a partitioner, and {WORK:.2g} s of the reducer for all: measured; of the costs, only "
+                "these enter here, as tuples and fragments are counted",
+            ),
             Scaled("costs", "not said", said()),
         ),
         "With 1, 2, 4 and 8 partitioners, the busiest combiner has "
@@ -124,13 +140,23 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         + ", ".join(f"{ours[each].held:.0f}" for each in PARTITIONERS)
         + " combiners.",
         checks,
-        tuple(
+        (
+            *(
+                Table(
+                    f"Partitioners that learn together, {variant}",
+                    ("partitioners", "max/avg", "fragments of the hottest key", "converged after, s"),
+                    tuple((each, 1 + curve.level, curve.held, curve.converged) for each, curve in curves.items()),
+                )
+                for variant, curves in found.items()
+            ),
             Table(
-                f"Partitioners that learn together, {variant}",
-                ("partitioners", "max/avg", "fragments of the hottest key", "converged after, s"),
-                tuple((each, 1 + curve.level, curve.held, curve.converged) for each, curve in curves.items()),
-            )
-            for variant, curves in found.items()
+                "Partitioners that learn together, tables averaged, by what messages and merging them take",
+                ("", *(f"{each} partitioners: {what}" for each in FEW for what in ("max/avg", "fragments"))),
+                tuple(
+                    (f"x {times:g}", *(cell for each in FEW for cell in (1 + curves[each].level, curves[each].held)))
+                    for times, curves in by_messages.items()
+                ),
+            ),
         ),
         lambda figure: _draw(figure, ours),
     )
@@ -142,13 +168,16 @@ MORE = (
 )
 
 
-def _curve(setup: Setup, partitioners: int, variant: str, tell: Tell, interval: float = INTERVAL) -> Curve:
+def _curve(
+    setup: Setup, partitioners: int, variant: str, tell: Tell, interval: float = INTERVAL, times: float = 1.0
+) -> Curve:
+    """The levels over time; `times` is a multiple of what messages and merging them take."""
     tell(f"{partitioners} partitioners, {variant}")
     keys = round(KEYS * setup.fraction)
     sources: list[Keys] = [
         Zipf(EXPONENT if number % 2 else 0.0, keys, seed=number + 1) for number in range(max(2, partitioners))
     ]
-    team = cooperation(setup, partitioners, interval, **VARIANTS[variant])
+    team = cooperation(setup, partitioners, interval, work=times * WORK, tell=times * TELL, **VARIANTS[variant])
     found = together(setup, sources, RIVALS["dalton"], team, RATE, SECONDS, watch=(0,))
     return Curve(found.time, found.max_over_avg - 1, found.watched[:, 0].astype(np.float64))
 

@@ -50,7 +50,13 @@ def route(stream: Zipf, tuples: int, workers: int, hot: Sequence[int], repeats: 
 
 
 def throughput(
-    setup: Setup, stream: Zipf, hot: Sequence[int], slower: Sequence[float], times: tuple[float, float], tell: Tell
+    setup: Setup,
+    stream: Zipf,
+    hot: Sequence[int],
+    slower: Sequence[float],
+    times: tuple[float, float],
+    tell: Tell,
+    starts: Sequence[float] = (),
 ) -> list[float]:
     """The rates of a word count by the paper's Dalton with thresholds that make about so many keys hot.
 
@@ -64,9 +70,11 @@ def throughput(
         The seconds of a run, and those that do not count.
     tell
         Says what is being done.
+    starts
+        For each number of hot keys, the rate that is tried first.
     """
     found: list[float] = []
-    for number, routing in zip(hot, slower, strict=True):
+    for at, (number, routing) in enumerate(zip(hot, slower, strict=True)):
         tell(f"throughput with {number} hot keys")
         workers = setup.threads - setup.threads // 8
         options = {"hot_at": _hot_at(stream, workers, number), "statistics": "exact"}
@@ -74,7 +82,7 @@ def throughput(
         def make(n: int, slides: int, options: dict[str, Any] = options) -> Splitter:
             return Dalton.as_printed(n, slide=None, slides=slides, **options)
 
-        start = found[-1] if found else PEAK
+        start = starts[at] if starts else found[-1] if found else PEAK
         rival = Rival(make, forwards=True)
         found.append(sustained(replace(setup, routing=routing), rival, stream, *times, start))
     return found

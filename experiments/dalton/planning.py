@@ -11,16 +11,24 @@ PLANNING = (0.0, 1.0, 10.0, 100.0)
 
 
 def told_planning(rates: Mapping[float, float], others: Mapping[str, float]) -> str:
-    """What planning changes, in a sentence.
+    """What planning changes, in words.
 
     >>> told_planning({0.0: 110.0, 1.0: 100.0, 10.0: 60.0}, {"dalton": 80.0})
-    'Planning takes 9 % of its rate; dalton is ahead of it if planning takes 10 times as long.'
+    'Planning lowers its rate by 9.1 %, and dalton is ahead only if planning takes 10 times as long as measured.'
+    >>> told_planning({0.0: 110.0, 1.0: 110.0, 10.0: 100.0}, {"dalton": 80.0})
+    'Planning lowers its rate by 0.0 %, and dalton is behind even if planning takes 10 times as long as measured.'
+    >>> told_planning({0.0: 70.0, 1.0: 60.0, 10.0: 50.0}, {"dalton": 80.0})
+    'Planning lowers its rate by 14.3 %, and dalton is ahead even if planning takes no time.'
     """
-    taken = f"Planning takes {100 * (1 - rates[1.0] / rates[0.0]):.1g} % of its rate"
-    behind = [times for times, rate in rates.items() if rate < others["dalton"]]
-    if not behind:
-        return f"{taken}, and dalton is not ahead of it even if planning takes {max(rates):g} times as long."
-    return f"{taken}; dalton is ahead of it if planning takes {min(behind):g} times as long."
+    taken = f"Planning lowers its rate by {100 * max(0.0, 1 - rates[1.0] / rates[0.0]):.1f} %"
+    ahead = [times for times, rate in sorted(rates.items()) if rate < others["dalton"]]
+    if not ahead:
+        return f"{taken}, and dalton is behind even if planning takes {max(rates):g} times as long as measured."
+    if ahead[0] == 0:
+        return f"{taken}, and dalton is ahead even if planning takes no time."
+    if ahead[0] == 1:
+        return f"{taken}, and dalton is ahead if planning takes the time that was measured, but not if it takes none."
+    return f"{taken}, and dalton is ahead only if planning takes {ahead[0]:g} times as long as measured."
 
 
 def planning_table(what: str, rates: Mapping[float, float], others: Mapping[str, float]) -> Table:

@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.costs import MULTIPLES, said
 from experiments.dalton.rivals import SHOWN, Rival
-from experiments.dalton.word_count import PEAK, Setup, gains_by_costs, part, sustained
+from experiments.dalton.word_count import PEAK, Setup, gains_by_costs, longer, of_a_run, part, sustained
 from experiments.figure import Cell, Scaled, Table, Tell
 from experiments.picture import legend, lines
 from skewless.workload import Zipf, zipf_with_top
@@ -86,9 +86,10 @@ def _row(name: str, rates: list[float]) -> tuple[Cell, ...]:
     return name, *(round(rate) for rate in rates)
 
 
-def scales(setup: Setup, times: tuple[float, float]) -> tuple[Scaled, ...]:
+def scales(setup: Setup, times: tuple[float, float], rates: Rates) -> tuple[Scaled, ...]:
     """The setup beside the paper's."""
-    them = f"{part(setup.fraction)} of them"
+    most = max(rate for found in rates.values() for by_threads in found.values() for rate in by_threads)
+    them = f"{part(setup.fraction)} of them{longer(setup.fraction)}"
     return (
         Scaled("threads", "8, 16, 32, 64; 1, 2, 4, 8 of them reducers", "the same"),
         Scaled("keys of T4SA, Elections", "450,000, 200,000", them),
@@ -101,6 +102,7 @@ def scales(setup: Setup, times: tuple[float, float]) -> tuple[Scaled, ...]:
             f"{part(setup.fraction)} of it, on servers that are slower by as much",
         ),
         Scaled("time at a rate", "not said", f"{times[0]:g} s, the first {times[1]:g} s not counted"),
+        of_a_run(most, setup.fraction, times[0]),
         Scaled("costs", "not said", said()),
     )
 

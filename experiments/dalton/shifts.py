@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,6 +15,7 @@ from skewless.simulate.arrivals import Keys
 
 FREE = 0.0
 """A multiple of the costs of merging, to see what they explain."""
+EVERY = (FREE, *MULTIPLES)
 
 
 @dataclass(frozen=True)
@@ -59,10 +60,14 @@ def phases(
     count: int,
     tell: Tell,
     points: int = 40,
+    multiples: Sequence[float] = EVERY,
 ) -> Phases:
-    """Run every algorithm at the same rate over `count` phases; `stream` is given the tuples of a phase."""
+    """Run every algorithm at the same rate over `count` phases; `stream` is given the tuples of a phase.
+
+    `multiples` are those of the costs of merging for which rates are computed.
+    """
     keys = stream(round(phase * rate * setup.fraction))
-    rates: dict[float, dict[str, list[float]]] = {merging: {} for merging in (FREE, *MULTIPLES)}
+    rates: dict[float, dict[str, list[float]]] = {merging: {} for merging in multiples}
     curves = {}
     step = phase * count / points
     for name, rival in rivals.items():

@@ -32,6 +32,12 @@ SEVERAL: dict[str, Rival] = {
 }
 """The algorithms with several partitioners: those of cAM choose differently, so that its keys are reduced too."""
 
+FORWARDING = (
+    "by dalton where its partitioners synchronise in the slide; by dagreedy as if its partitioners were told for "
+    "nothing which keys the other one splits; not by partitioners of dalton that do not talk, as they cannot know"
+)
+"""What is forwarded with several partitioners, for the setup of a figure."""
+
 PRINTED: dict[str, Any] = {"hot_at": 1.0, "choices": 1, "max_split": None}
 OURS: dict[str, Any] = {"hot_at": 0.1}
 
@@ -128,7 +134,22 @@ def cooperation(
     return Cooperation(reducer, team, work=work, tell=tell)
 
 
-def apart(setup: Setup, rival: Rival, partitioners: int) -> Partitioners:
-    """Partitioners of any algorithm that do not talk to each other."""
+class Told(Partitioners):
+    """Partitioners that do not talk to each other, but are told for nothing which keys the others may have split.
+
+    So the keys that none of them split are forwarded, as with a single partitioner.
+    """
+
+    @property
+    def synced(self) -> bool:
+        """Whether all knew within the slide which keys are hot at the others: they always do."""
+        return True
+
+
+def apart(setup: Setup, rival: Rival, partitioners: int, *, told: bool = False) -> Partitioners:
+    """Partitioners of any algorithm that do not talk to each other.
+
+    They forward nothing, as none knows which keys the others split, unless they are `told`.
+    """
     splitter = rival.make(setup.cluster(rival).combiners, setup.slides)
-    return Partitioners.like(splitter, partitioners)
+    return (Told if told else Partitioners).like(splitter, partitioners)

@@ -59,7 +59,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled("nodes", "1 to 4", f"1 to {nodes[-1]}, simulated"),
             Scaled("w/s", "100", "100"),
             Scaled(
-                "costs",
+                "costs",  # not those of experiments.costs, as further points of the paper are predicted from these
                 "of Borealis",
                 "those that 40,000 and 5,000 rows/s with 1 and 100 windows, and 32,000 by pane, imply",
             ),

@@ -27,6 +27,12 @@ def test_every_figure_was_made_at_the_small_scale() -> None:
     assert [record.id for record in records if record.scale == "small"] == list(MODULES)
 
 
+def test_every_record_has_the_title_and_the_claim_of_its_figure() -> None:
+    for record in results.read(Path(__file__).parents[2] / "docs" / "results" / "figures.json"):
+        figure = registry.load(MODULES[record.id])
+        assert (record.title, record.claim) == (figure.title, figure.claim), f"make {record.id} {record.scale} again"
+
+
 def test_ids_are_those_of_folder_and_file(tmp_path: Path) -> None:
     for path in ("dalton/figure_10.py", "dalton/figure_9.py", "prompt/figure_2_6.py", "dalton/stream.py"):
         (tmp_path / path).parent.mkdir(exist_ok=True)

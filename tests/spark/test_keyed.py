@@ -147,6 +147,39 @@ def test_a_stream_learns_and_learns_again_when_the_hot_keys_change(
     assert known[1][int(loads[0].argmax())] == max(known[1].values())
 
 
+def test_a_micro_batch_in_foreach_batch_is_seen_before_it_is_routed(
+    spark: SparkSession, files: Path, tmp_path: Path
+) -> None:
+    before: list[np.ndarray] = []
+    loads: list[np.ndarray] = []
+    values: list[int] = []
+    counts: list[tuple[Counter[str], Counter[str]]] = []
+
+    def each(batch: DataFrame, number: int) -> None:
+        keyed = sk.keyed(batch, "user id", workers=WORKERS, split="dalton")
+        routed = keyed.repartition().persist()
+        before.append(per_partition(batch.repartition(WORKERS, "user id")))
+        loads.append(per_partition(routed))
+        values.extend(row["value"] for row in routed.select("value").collect())
+        routed.unpersist()
+        if number == 3:
+            got, expected = keyed.agg(n=sk.count()), batch.groupBy("user id").agg(F.count("*").alias("n"))
+            counts.append((_counted(got), _counted(expected)))
+
+    writer = streaming(spark, files).writeStream.foreachBatch(each).trigger(availableNow=True)
+    writer.option("checkpointLocation", str(tmp_path / "to")).start().awaitTermination()
+    # Also the first, and the fourth, in which all hot keys are new: nothing is known of the micro-batches before.
+    assert [balance(each) > 2 for each in before] == [True] * 6
+    assert [balance(each) < 1.2 for each in loads] == [True] * 6
+    assert sorted(values) == list(range(6 * ROWS))
+    ((got, expected),) = counts
+    assert got == expected
+
+
+def _counted(frame: DataFrame) -> Counter[str]:
+    return Counter({row["user id"]: row["n"] for row in frame.collect()})
+
+
 def test_large_batches_are_counted_by_a_sample_after_the_first_rows(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from experiments.dalton.rivals import RIVALS
 from experiments.dalton.team import Alternating, apart, cooperation
-from experiments.dalton.word_count import THIRDS, Setup
+from experiments.dalton.word_count import THIRDS, Setup, together
 from skewless.workload import Zipf
 
 SETUP = Setup(16, 1 / 32, THIRDS)
@@ -38,6 +38,14 @@ def test_partitioners_apart_are_as_many_as_asked_for() -> None:
     team = apart(SETUP, RIVALS["dagreedy"], 4)
     assert len(team) == 4
     assert not team.synced
+
+
+@pytest.mark.parametrize("told", [True, False])
+def test_partitioners_that_do_not_talk_forward_only_what_they_are_told_of(told: bool) -> None:
+    rival, keys = RIVALS["dagreedy"], [Zipf(0.0, 500, seed=1), Zipf(1.5, 500, seed=2)]
+    found = together(SETUP, keys, rival, apart(SETUP, rival, 2, told=told), 20_000.0, 100.0)
+    assert (found.results == found.keys).all()  # also of the keys that both split
+    assert (found.forwarded.sum() > 0) == told
 
 
 @pytest.mark.parametrize("values", [True, False])
