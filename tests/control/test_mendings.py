@@ -23,9 +23,9 @@ TUNING = (
     "tests/control/test_tuning_model.py::test_windows_are_given_once_and_whole_whatever_lags_crashes_or_is_restored"
 )
 NO_CONTROL = "    if code is None:\n        raise"
-EXAMPLES = "5"
-"""Times as many as usual: the rarest that a campaign finds took FIXME of them, of five seeds each."""
 TAKEN_FOR_0 = "    if code is None:\n        return 0\n        raise"
+EXAMPLES = "5"
+"""Times as many as usual, so that what needs a rare order of steps is found by any seed."""
 
 
 @dataclass(frozen=True)

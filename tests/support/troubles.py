@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import pytest
 
+from skewless.control import version as versions
 from skewless.control.loop import Observed
 from skewless.control.placements import Placements
 from skewless.control.version import Version
@@ -19,8 +20,6 @@ from skewless.place import Placement
 from skewless.place.placement import moves
 from support.cluster import KEYS, WORKERS, Cluster, In
 from support.placed import DiskFullError, World
-
-STRAYS = ("of another placement", "without a slot", "of another query", "with nothing in it")
 
 
 @dataclass(frozen=True)
@@ -65,13 +64,13 @@ def two_queries(world: World, values: list[int]) -> None:
     shared.intrude()
 
 
-def announced_behind(world: World, placement: Placement, values: list[int], seconds: float) -> None:
-    """Another handle announces what the loop does not know when it hears of a micro-batch that took so long."""
+def announced_behind(world: World, placement: Placement, values: list[int]) -> None:
+    """Another handle announces what the loop does not know when it hears of a micro-batch that asks for workers."""
     world.load(None)
     for number in range(2):
         world.micro_batch([number])
         world.hear(len(world.events))
-    world.load(seconds)
+    world.load(3.0 if world.loop.workers < WORKERS else 0.2)
     world.micro_batch(values)
     world.announce(placement, world.build())
     world.hear(len(world.events))
@@ -138,8 +137,8 @@ def overheard(world: World) -> None:
         assert loop.loads == {}
 
 
-def stray_copies(world: World, placement: Placement, kind: str, slot: int) -> None:
-    """The copies for a placement are those of another time, or of another query: never taken for the right ones."""
+def stray_copies(world: World, placement: Placement, slot: int) -> None:
+    """The copies for a placement are of another one, of another query, or damaged: never taken for the right ones."""
     world.hear(len(world.events))
     world.announce(placement)
     world.micro_batch([*range(len(KEYS))])
@@ -147,53 +146,51 @@ def stray_copies(world: World, placement: Placement, kind: str, slot: int) -> No
     if not version.to_come or not folder.left(version, world.batch):
         return
     now, then = folder.placement(version.force), folder.placement(version.announced)
-    if kind == "without a slot":
-        given = [move for move in moves(now, then) if move.source != move.target]
-        givers = Counter(move.source for move in given)
-        some = [move for move in given if move.slot.startswith("t") and givers[move.source] > 1]
-        if not some:
-            return
-        move = some[slot % len(some)]
-        now = _changed(now, int(move.slot[1:]), move.target, max(now.workers, then.workers))
-    elif kind == "of another placement":
-        then = _changed(then, slot, (int(then.tail[slot]) + 1) % WORKERS, WORKERS)
+    other = _changed(then, slot, (int(then.tail[slot]) + 1) % WORKERS)
+    strays = [_left(world, now, other, world.query), _left(world, now, then, "query 2")]
+    given = [move for move in moves(now, then) if move.source != move.target]
+    givers = Counter(move.source for move in given)
+    some = [move for move in given if move.slot.startswith("t") and givers[move.source] > 1]
+    for move in some[:1]:
+        before = _changed(now, int(move.slot[1:]), move.target)  # so that no slot of this name moves
+        strays.append(_left(world, before, then, world.query))
     there, aside = world.folder / "moves" / str(version.announced), world.path / "aside"
+    strays.append({path.name: b"" for path in there.iterdir()})
     there.rename(aside)
-    if kind == "with nothing in it":
+    for number, stray in enumerate(strays):
         there.mkdir()
-        for path in aside.iterdir():
-            (there / path.name).touch()
-    else:
-        shutil.copytree(_left(world, now, then, "query 2" if kind == "of another query" else world.query), there)
-    _right_or_refused(world, range(len(KEYS)))
-    shutil.rmtree(there)
+        for name, data in stray.items():
+            (there / name).write_bytes(data)
+        _right_or_refused(world, range(len(KEYS)), number)
+        shutil.rmtree(there)
     aside.rename(there)
     world.disk.sync(there)
 
 
-def _changed(placement: Placement, slot: int, worker: int, workers: int) -> Placement:
+def _changed(placement: Placement, slot: int, worker: int) -> Placement:
     tail = placement.tail.tolist()
     tail[slot] = worker
     own = dict(zip(placement.keys.tolist(), placement.owners[len(tail) :].tolist(), strict=True))
-    return replace(Placement.of(workers, tail, own), version=placement.version)
+    return replace(Placement.of(WORKERS, tail, own), version=placement.version)
 
 
-def _left(world: World, now: Placement, then: Placement, query: str) -> object:
+def _left(world: World, now: Placement, then: Placement, query: str) -> dict[str, bytes]:
     """What the micro-batch before would have left, had its rows and their history been others."""
     twin = Placements(f"file://{world.path}/twin", world.loop.folder.stream)
     shutil.rmtree(world.path / "twin", ignore_errors=True)
     twin.write_placement(now.with_version(0), 0, None)
     twin.write_placement(then, 0, query)
     cluster = Cluster(twin, None, query, f"run {world.runs} of a twin")
+    versions._once.cache_clear()
     cluster.rows(world.batch - 1, Version(0, then.version), [(*key, 5, 11) for key in KEYS], -1)
-    return world.path / "twin" / "moves" / str(then.version)
+    return {path.name: path.read_bytes() for path in (world.path / "twin").glob("moves/*/*")}
 
 
-def _right_or_refused(world: World, values: Sequence[int]) -> None:
+def _right_or_refused(world: World, values: Sequence[int], number: int) -> None:
     """An attempt of the next micro-batch, which nothing keeps."""
     rows: list[In] = [(*KEYS[value], 1000 * world.batch + value, value) for value in values]
     wanted = copy.deepcopy(world.reference).run(rows, -1)
     cluster = world.cluster()
-    cluster.run += ", which nothing keeps"
+    cluster.run += f", attempt {number} that nothing keeps"
     with suppress(SkewlessError):
         assert cluster.rows(world.batch, world.control(), rows, -1) == wanted
