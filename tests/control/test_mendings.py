@@ -76,6 +76,14 @@ BY_THE_MODEL = {
         PLACING,
         "tests/control/test_version.py",
     ),
+    "a driver that is refused deletes what workers left for the announcement of another": Mending(
+        "control/placements.py",
+        "        self.write_placement(placement, before, query)  # refused if",
+        '        if str(placement.version) in self.listed("moves"):\n'
+        '            self.delete(f"moves/{placement.version}")\n'
+        "        self.write_placement(placement, before, query)  # refused if",
+        PLACING,
+    ),
     "a hand-over of another placement is taken": Mending(
         "control/placements.py",
         'notes["placement"] != _digest(placement) or not',
