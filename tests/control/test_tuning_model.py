@@ -40,6 +40,7 @@ steps: dict[str, st.SearchStrategy[Step]] = {
     "change by the one before": st.integers(1, 6).map(
         lambda batch: lambda world: world.change_by_the_one_before(batch)
     ),
+    "change before a crash": st.integers(2, 6).map(lambda batch: lambda world: change_before_a_crash(world, batch)),
     "lose power": st.just(World.lose_power),
     "tune": st.one_of(st.none(), st.integers(1, 6)).map(lambda batch: lambda world: world.tune(batch)),
     "withdraw": st.just(World.withdraw),
@@ -52,6 +53,15 @@ steps: dict[str, st.SearchStrategy[Step]] = {
     "restore": st.booleans().map(lambda rebuilt: lambda world: world.restore(rebuilt=rebuilt)),
 }
 often = ["micro-batch", "micro-batch", "hear", "hear", "hear", "change behind a micro-batch", "tune"]
+
+
+def change_before_a_crash(world: World, batch: int) -> None:
+    """The driver that announced a size dies, and the next one hears of a micro-batch before that of its start."""
+    world.hear(len(world.events))
+    world.change(batch)
+    world.crash(late=True)
+    world.micro_batch([0, 1])
+    world.hear()
 
 
 @campaign(40)
