@@ -33,12 +33,21 @@ class SlowFolder(Placements):
         super().announce(placement, before, query)
 
 
+def heard(world: World) -> None:
+    """What was announced is in force, and the driver knows it."""
+    world.load(None)
+    for number in range(2):
+        world.micro_batch([number])
+        world.hear(len(world.events))
+
+
 def race(world: World, placement: Placement, other: Placement, values: list[int]) -> None:
     """While a driver announces, another one does so by the same number, and a micro-batch prepares for that.
 
     The first one is refused: tasks have read what the second one wrote, and workers have left copies for it.
     """
     there: list[tuple[int, Placement, list[str]]] = []
+    heard(world)
 
     def meanwhile() -> None:
         world.announce(other, world.make())
@@ -66,10 +75,7 @@ def two_queries(world: World, values: list[int]) -> None:
 
 def announced_behind(world: World, placement: Placement, values: list[int]) -> None:
     """Another handle announces what the loop does not know when it hears of a micro-batch that asks for workers."""
-    world.load(None)
-    for number in range(2):
-        world.micro_batch([number])
-        world.hear(len(world.events))
+    heard(world)
     world.load(3.0 if world.loop.workers < WORKERS else 0.2)
     world.micro_batch(values)
     world.announce(placement, world.build())
