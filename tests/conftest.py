@@ -15,7 +15,7 @@ SOURCE = Path(__file__).parents[1] / "src" / "skewless"
 
 
 # Their asserts say what they compared, as those of tests do.
-pytest.register_assert_rewrite("support.placed", "support.tuned")
+pytest.register_assert_rewrite("support.placed", "support.troubles", "support.tuned")
 
 # All of this must be in place before skewless or Spark is imported, hence here and not in a fixture.
 drop_stale_kernels(SOURCE)

@@ -1,8 +1,9 @@
 """Every mending of the seams between driver, files and tasks is held by a test: taken out, that test fails.
 
-Each is named by what goes wrong without it. Those first are found by the campaigns of `test_model.py` and
-`test_tuning_model.py`. The others have a test of their own: they need a rare order of steps, or concern one file or one
-algorithm.
+Each is named by what goes wrong without it. Those `BY_THE_MODEL` are found by the campaigns of `test_model.py` and
+`test_tuning_model.py`, and most by a test of one case as well. Those `BY_A_CASE` are where no lag, crash or restore has
+a part in it, so that the model is the wrong place: how Spark's own plan treats a control or a policy that it cannot
+read, how a path or URI is written and which file systems are fit, and the folder of ordered results, of another stream.
 """
 
 from __future__ import annotations
@@ -24,19 +25,23 @@ TUNING = (
 )
 NO_CONTROL = "    if code is None:\n        raise"
 TAKEN_FOR_0 = "    if code is None:\n        return 0\n        raise"
+EXAMPLES = "5"
+"""Times as many as usual, so that what needs a rare order of steps is found by any seed."""
 
 
 @dataclass(frozen=True)
 class Mending:
-    """Lines of a module in place of those that mend something, and the test that fails with them."""
+    """Lines of a module in place of those that mend something, and the tests each of which fails with them."""
 
     module: str
     mended: str
     broken: str
     test: str
+    case: str | None = None
+    """The test of one case that fails too, where `test` is a campaign."""
 
 
-IN_MODEL = {
+BY_THE_MODEL = {
     "a hand-over is deleted before it is taken": Mending(
         "control/placing.py",
         "self._since.setdefault(ran_by.force, seen.batch)",
@@ -64,43 +69,62 @@ IN_MODEL = {
     "rows for tuned windows without a control are taken for those of version 0": Mending(
         "operators/send.py", NO_CONTROL, TAKEN_FOR_0, TUNING
     ),
-}
-ON_THEIR_OWN = {
     "a version is replaced": Mending(
         "control/version.py",
         'if not self.create(_file(number), self.text({"number": number, "before": before, "query": query, **fields})):',
         "self.write(_file(number), self.text({'number': number, 'before': before, 'query': query, **fields}))\n"
         "        if False:",
+        PLACING,
         "tests/control/test_version.py",
+    ),
+    "a driver that is refused deletes what workers left for the announcement of another": Mending(
+        "control/placements.py",
+        "        self.write_placement(placement, before, query)  # refused if",
+        '        if str(placement.version) in self.listed("moves"):\n'
+        '            self.delete(f"moves/{placement.version}")\n'
+        "        self.write_placement(placement, before, query)  # refused if",
+        PLACING,
     ),
     "a hand-over of another placement is taken": Mending(
         "control/placements.py",
         'notes["placement"] != _digest(placement) or not',
         "not",
+        PLACING,
         "tests/control/test_placements.py",
     ),
     "a hand-over that lacks a slot is taken": Mending(
         "control/placements.py",
         ' or not set(slots) <= set(notes["slots"]):',
         ":",
+        PLACING,
         "tests/control/test_placements.py",
     ),
     "a hand-over of another query is taken": Mending(
-        "control/placements.py", 'if notes["query"] != turn.query:', "if False:", "tests/control/test_placements.py"
+        "control/placements.py",
+        'if notes["query"] != turn.query:',
+        "if False:",
+        PLACING,
+        "tests/control/test_placements.py",
     ),
     "a version of another query is read": Mending(
-        "control/version.py", "if found[1] not in (None, turn.query):", "if False:", "tests/control/test_version.py"
+        "control/version.py",
+        "if found[1] not in (None, turn.query):",
+        "if False:",
+        PLACING,
+        "tests/control/test_version.py",
     ),
     "a loop learns from a query that the folder does not name": Mending(
         "control/announcing.py",
         "        if self.whose != query:\n            raise",
         "        if False:\n            raise",
+        PLACING,
         "tests/control/test_rebuilt.py::test_a_loop_learns_nothing_from_a_query_that_its_folder_does_not_name",
     ),
     "a version stays in memory though the folder was restored": Mending(
         "control/version.py",
         "found = _once(self, number, turn.batch, turn.run)",
         'found = _once(self, number, 0, "")',
+        PLACING,
         "tests/control/test_rebuilt.py::"
         "test_a_placement_is_read_anew_though_one_of_its_number_was_there_before_a_restore",
     ),
@@ -108,6 +132,7 @@ ON_THEIR_OWN = {
         "control/placements.py",
         "_left_once(self, version, turn.batch, turn.run)",
         '_left_once(self, version, turn.batch, "")',
+        PLACING,
         "tests/control/test_rebuilt.py::"
         "test_copies_are_looked_for_anew_though_those_of_an_earlier_run_were_there_before_a_restore",
     ),
@@ -115,61 +140,42 @@ ON_THEIR_OWN = {
         "control/placing.py",
         "self.say(replace(self.version, withdrawn=True), paused)",
         "pass",
+        PLACING,
         "tests/control/test_announced.py::test_an_announcement_can_be_withdrawn_though_the_query_has_failed",
-    ),
-    "sizes outlive the driver that announced them": Mending(
-        "control/tuning.py",
-        "        if self.announced:\n            self.withdraw()",
-        "",
-        "tests/control/test_tuning_model.py::"
-        "test_what_an_earlier_run_announced_is_withdrawn_though_the_start_of_the_next_is_heard_late",
-    ),
-    "sizes that a worker refused stay in force": Mending(
-        "control/tuning.py",
-        "if self.whose == query and self.folder.refused(self.version.force):",
-        "if False:",
-        "tests/control/test_tuning_model.py::test_sizes_of_a_driver_that_has_forgotten_are_refused_once",
     ),
     "an owner takes rows that are not its own": Mending(
         "operators/process/worker.py",
         "        if len(astray):",
         "        if False:",
+        PLACING,
         "tests/control/test_rebuilt.py::test_rows_of_a_slot_that_another_worker_owns_are_refused",
-    ),
-    "two loops of tuned windows do not see what each other announced": Mending(
-        "control/announcing.py",
-        "if found is not None and found != (self.version, self.whose):",
-        "if False:",
-        "tests/control/test_tuning_model.py::test_two_loops_of_one_folder_number_their_sizes_one_after_the_other",
     ),
     "what can never be carried out stays announced": Mending(
         "control/announcing.py",
         "if self.announced and self.stuck and self.folder.count_start(run) > self.carried_on:",
         "if False:",
+        PLACING,
         "tests/control/test_announced.py::test_an_announcement_that_cannot_be_carried_out_is_withdrawn_at_the_second_start",
     ),
     "a loop that meets the announcement of another handle fails": Mending(
         "control/announcing.py",
         "            return not self.version.announced",
         "            return True",
+        PLACING,
         "tests/control/test_rebuilt.py::test_a_decision_waits_for_one_that_another_handle_announced",
-    ),
-    "workers of tuned windows do not look whether sizes came too early": Mending(
-        "operators/windows/adaptive.py",
-        "if max(others, default=BEFORE_ALL) >= changes:",
-        "if False:",
-        "tests/control/test_tuning_model.py::test_sizes_of_a_driver_that_has_forgotten_are_refused_once",
     ),
     "AutoFlow is not told of micro-batches in which it is not asked": Mending(
         "control/placing.py",
         "        self.placer.learn(Counts(keys[came], rows[came], int(counts.sum()), tail))",
         "        pass",
+        PLACING,
         "tests/control/test_placing.py",
     ),
     "AutoFlow adds a round whenever it is asked": Mending(
         "place/autoflow.py",
         "        counts = np.sum(self._rounds, axis=0)",
         "        self.learn(seen)\n        counts = np.sum(self._rounds, axis=0)",
+        PLACING,
         "tests/control/test_placing.py::test_a_spike_moves_slots_by_the_rounds_it_lasts",
     ),
     "AutoFlow is told of counts that faded already": Mending(
@@ -178,8 +184,64 @@ ON_THEIR_OWN = {
         "        self._recent.add(keys, rows, int(counts.sum()), tail)",
         "        self._recent.add(keys, rows, int(counts.sum()), tail)\n"
         "        self.placer.learn(self._recent.counts())",
+        PLACING,
         "tests/control/test_placing.py",
     ),
+    "a file is named before it is on the disk": Mending(
+        "control/folder.py",
+        "            os.fsync(out.fileno())",
+        "            pass",
+        PLACING,
+        "tests/control/test_folder.py",
+    ),
+    "the name of a file is not on the disk": Mending(
+        "control/folder.py", "        os.fsync(entry)", "        pass", PLACING, "tests/control/test_folder.py"
+    ),
+    "a file that is there already is created again": Mending(
+        "control/folder.py",
+        "self._write(name, data, _link)",
+        "self._write(name, data, os.replace)",
+        PLACING,
+        "tests/control/test_folder.py",
+    ),
+    "sizes outlive the driver that announced them": Mending(
+        "control/tuning.py",
+        "        if self.announced:\n            self.withdraw()",
+        "",
+        TUNING,
+        "tests/control/test_tuning_model.py::"
+        "test_what_an_earlier_run_announced_is_withdrawn_though_the_start_of_the_next_is_heard_late",
+    ),
+    "sizes that a worker refused stay in force": Mending(
+        "control/tuning.py",
+        "if self.whose == query and self.folder.refused(self.version.force):",
+        "if False:",
+        TUNING,
+        "tests/control/test_tuning_model.py::test_sizes_of_a_driver_that_has_forgotten_are_refused_once",
+    ),
+    "two loops of tuned windows do not see what each other announced": Mending(
+        "control/announcing.py",
+        "if found is not None and found != (self.version, self.whose):",
+        "if False:",
+        TUNING,
+        "tests/control/test_tuning_model.py::test_two_loops_of_one_folder_number_their_sizes_one_after_the_other",
+    ),
+    "workers of tuned windows do not look whether sizes came too early": Mending(
+        "operators/windows/adaptive.py",
+        "if max(others, default=BEFORE_ALL) >= changes:",
+        "if False:",
+        TUNING,
+        "tests/control/test_tuning_model.py::test_sizes_of_a_driver_that_has_forgotten_are_refused_once",
+    ),
+    "what a worker did is overwritten by the next micro-batch": Mending(
+        "control/batch_sizes.py",
+        'f"work/{turn.batch}/{turn.worker}.json"',
+        'f"work/0/{turn.worker}.json"',
+        TUNING,
+        "tests/control/test_tuning.py",
+    ),
+}
+BY_A_CASE = {
     "rows are lost where the control is gone": Mending(
         "spark/route.py",
         'return df.join(F.broadcast(file), F.lit(True), "left")',
@@ -197,12 +259,6 @@ ON_THEIR_OWN = {
         "options(wholetext=True, ignoreMissingFiles=False, ignoreCorruptFiles=False)",
         "options(wholetext=True)",
         "tests/spark/test_keyed.py::test_the_policy_file_keeps_its_length_and_is_read_anew",
-    ),
-    "a file is named before it is on the disk": Mending(
-        "control/folder.py", "            os.fsync(out.fileno())", "            pass", "tests/control/test_folder.py"
-    ),
-    "the name of a file is not on the disk": Mending(
-        "control/folder.py", "        os.fsync(entry)", "        pass", "tests/control/test_folder.py"
     ),
     "a folder's name is a pattern to Spark": Mending(
         "control/folder.py",
@@ -237,20 +293,8 @@ ON_THEIR_OWN = {
     "HDFS is written to where Hadoop's libraries are": Mending(
         "control/folder.py", 'if uri.startswith(("hdfs:", "viewfs:")):', "if False:", "tests/control/test_folder.py"
     ),
-    "a file that is there already is created again": Mending(
-        "control/folder.py",
-        "self._write(name, data, _link)",
-        "self._write(name, data, os.replace)",
-        "tests/control/test_folder.py",
-    ),
     "files are replaced where that is not one step": Mending(
         "control/folder.py", "if files.type_name not in _REPLACING:", "if False:", "tests/control/test_folder.py"
-    ),
-    "what a worker did is overwritten by the next micro-batch": Mending(
-        "control/batch_sizes.py",
-        'f"work/{turn.batch}/{turn.worker}.json"',
-        'f"work/0/{turn.worker}.json"',
-        "tests/control/test_tuning.py",
     ),
     "files of ordered results name no query": Mending(
         "control/outlet.py", "if delivery.query != query:", "if False:", "tests/control/test_delivery.py"
@@ -280,7 +324,7 @@ ON_THEIR_OWN = {
         "place/readj.py", "(moved + cost) / ideal)) / volume", "(moved + cost) / ideal))", READJ
     ),
 }
-MENDINGS = IN_MODEL | ON_THEIR_OWN
+MENDINGS = BY_THE_MODEL | BY_A_CASE
 
 
 @pytest.fixture(scope="module")
@@ -295,15 +339,18 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("what", MENDINGS)
-def test_what_was_mended_is_found_when_it_is_taken_out(house: Path, what: str) -> None:
+@pytest.mark.parametrize(
+    ("what", "test"),
+    [(what, test) for what, mending in MENDINGS.items() for test in (mending.test, mending.case) if test],
+)
+def test_what_was_mended_is_found_when_it_is_taken_out(house: Path, what: str, test: str) -> None:
     mending = MENDINGS[what]
     module = house / "src" / "skewless" / mending.module
     text = module.read_text()
     assert text.count(mending.mended) == 1, f"{mending.module} changed: say here what mends it now"
     module.write_text(text.replace(mending.mended, mending.broken))
     try:
-        found = fails(house, mending.test)
+        found = fails(house, test)
     finally:
         module.write_text(text)
     assert found
@@ -311,14 +358,15 @@ def test_what_was_mended_is_found_when_it_is_taken_out(house: Path, what: str) -
 
 @pytest.mark.long
 def test_the_tests_that_find_something_pass_where_nothing_is_taken_out(house: Path) -> None:
-    for test in sorted({mending.test for mending in MENDINGS.values()}):
+    tests = {test for mending in MENDINGS.values() for test in (mending.test, mending.case) if test}
+    for test in sorted(tests):
         assert not fails(house, test), test
 
 
 def fails(house: Path, test: str) -> bool:
     """Whether a test fails in a copy of the house: not for another reason, such as that there is no such test."""
     paths = os.pathsep.join([str(house / "src"), str(house)])
-    environment = {**os.environ, "PYTHONPATH": paths, "SKEWLESS_TIMES": "1", "PYTHONDONTWRITEBYTECODE": "1"}
+    environment = {**os.environ, "PYTHONPATH": paths, "SKEWLESS_TIMES": EXAMPLES, "PYTHONDONTWRITEBYTECODE": "1"}
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
     command += ["--hypothesis-profile=broken", "--hypothesis-seed=7", test]
     done = subprocess.run(command, cwd=house, env=environment, capture_output=True, text=True, check=False)

@@ -15,10 +15,12 @@ from hypothesis import strategies as st
 from skewless.control.version import Version
 from skewless.core.windows import Windows
 from support.campaign import campaign
+from support.disk import disk_without_power
 from support.tuned import WORKERS, Death, World, announced
 
 Step = Callable[[World], object]
 offsets = st.lists(st.one_of(st.integers(-15, 40), st.integers(-15, 40), st.integers(41, 300)), max_size=6)
+near = st.lists(st.integers(0, 20), max_size=3)
 rises = st.sampled_from([0, 3, 11, 60])
 deaths = st.lists(st.builds(Death, st.integers(0, WORKERS), st.booleans()), min_size=1, max_size=2)
 steps: dict[str, st.SearchStrategy[Step]] = {
@@ -32,6 +34,14 @@ steps: dict[str, st.SearchStrategy[Step]] = {
     ),
     "change": st.integers(1, 6).map(lambda batch: lambda world: world.change(batch)),
     "change by an old handle": st.integers(1, 6).map(lambda batch: lambda world: world.change(batch, world.known[0])),
+    "change after a crash": st.tuples(near, st.integers(41, 300), st.integers(2, 6)).map(
+        lambda some: lambda world: world.change_after_a_crash(*some)
+    ),
+    "change by the one before": st.integers(1, 6).map(
+        lambda batch: lambda world: world.change_by_the_one_before(batch)
+    ),
+    "change before a crash": st.integers(2, 6).map(lambda batch: lambda world: change_before_a_crash(world, batch)),
+    "lose power": st.just(World.lose_power),
     "tune": st.one_of(st.none(), st.integers(1, 6)).map(lambda batch: lambda world: world.tune(batch)),
     "withdraw": st.just(World.withdraw),
     "blank": st.just(World.blank),
@@ -45,6 +55,15 @@ steps: dict[str, st.SearchStrategy[Step]] = {
 often = ["micro-batch", "micro-batch", "hear", "hear", "hear", "change behind a micro-batch", "tune"]
 
 
+def change_before_a_crash(world: World, batch: int) -> None:
+    """The driver that announced a size dies, and the next one hears of a micro-batch before that of its start."""
+    world.hear(len(world.events))
+    world.change(batch)
+    world.crash(late=True)
+    world.micro_batch([0, 1])
+    world.hear()
+
+
 @campaign(40)
 @given(
     st.sampled_from([Windows(10, 5), Windows(9, 2), Windows(4, 4)]),
@@ -54,10 +73,11 @@ often = ["micro-batch", "micro-batch", "hear", "hear", "hear", "change behind a 
 def test_windows_are_given_once_and_whole_whatever_lags_crashes_or_is_restored(
     tmp_path_factory: pytest.TempPathFactory, windows: Windows, again: bool, steps: list[Step]
 ) -> None:
-    world = World(tmp_path_factory.mktemp("stream"), windows, again)
-    for step in steps:
-        step(world)
-    world.settles()
+    with disk_without_power() as disk:
+        world = World(tmp_path_factory.mktemp("stream"), windows, again, disk=disk)
+        for step in steps:
+            step(world)
+        world.settles()
 
 
 def test_sizes_are_dropped_if_rows_that_did_not_know_of_them_reached_their_windows(tmp_path: Path) -> None:

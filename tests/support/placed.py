@@ -8,6 +8,7 @@ compared with one process that has dictionaries. No step may fail unless it is o
 from __future__ import annotations
 
 import copy
+import itertools
 import json
 import shutil
 from collections import deque
@@ -16,6 +17,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -24,17 +26,25 @@ from skewless.control.loop import Chosen, Observed
 from skewless.control.placements import Placements
 from skewless.control.placing import Placing
 from skewless.control.scaling import Scaling
-from skewless.control.version import CONTROL, Version
+from skewless.control.version import CONTROL, Version, digest
+from skewless.core.arrays import Int64Array
+from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.core.turn import Turn
 from skewless.elastic import Range
 from skewless.operators.process.pack import Pack
 from skewless.operators.send import Sender
-from skewless.place import Even, Placement, Rule
-from support.cluster import KEYS, SCHEMA, TAIL, WORKERS, Cluster, In, Reference, table
+from skewless.place import AutoFlow, Placement, Rule
+from skewless.place.placement import moves
+from support.cluster import HASHES, KEYS, SCHEMA, TAIL, WORKERS, Cluster, In, Reference, table
+from support.disk import Disk
 
-CHOSEN = Chosen("even", "as the test asks")
+CHOSEN = Chosen("autoflow", "as the test asks")
+ROUNDS = 3  # that the placer sums rows over
 NEVER = Rule(alpha=float("inf"))  # only what the test announces
+QUERY = "query 1"
+NAMESAKE = next(name for name in map("query {}".format, itertools.count(2)) if digest(name) == digest(QUERY))
+"""Another query that a control cannot tell apart."""
 
 
 class DiskFullError(OSError):
@@ -85,7 +95,7 @@ class World:
 
     path: Path
     retain: int = 2
-    query: str = "query 1"
+    query: str = QUERY
     batch: int = 0
     runs: int = 0
     full: bool = False
@@ -97,12 +107,15 @@ class World:
     """Whether the number of active workers follows how long micro-batches take."""
     seconds: float | None = None
     """How long that is, with an interval of a second."""
+    disk: Disk = field(default_factory=Disk)
     events: deque[Observed] = field(default_factory=deque)
     backup: Backup | None = None
 
     def __post_init__(self) -> None:
         self.reference, self.force = Reference(None), 0
         self.known: list[Placing] = []  # those that were built last, with handles that somebody may still have
+        self.counted: dict[int, Int64Array] = {}  # the rows of each slot, in each micro-batch
+        self.rounds: list[Int64Array] = []  # of those that the loop has heard of
         self.stores: list[dict[str, bytes]] = [{} for _worker in range(WORKERS)]
         self.built = self.loop = self.build()
         self.start()
@@ -115,13 +128,16 @@ class World:
     def run(self) -> str:
         return f"{self.query}, run {self.runs}"
 
-    def build(self) -> Placing:
-        """`process(...)` is called, which touches nothing that runs."""
+    def make(self) -> Placing:
+        """A loop of the folder, such as that of another driver."""
         scaling = Scaling(Range(1, WORKERS, "1 second", d=1), "reduce") if self.elastic else None
         folder, workers = Placements.at(str(self.folder)), 1 if self.elastic else 2
-        self.built = Placing(
-            "stream", Even(slots=TAIL), folder, workers, WORKERS, NEVER, self.retain, CHOSEN, None, scaling
-        )
+        placer = AutoFlow(slots=TAIL, window_length=ROUNDS)
+        return Placing("stream", placer, folder, workers, WORKERS, NEVER, self.retain, CHOSEN, None, scaling)
+
+    def build(self) -> Placing:
+        """`process(...)` is called, which touches nothing that runs."""
+        self.built = self.make()
         self.known = [*self.known[-3:], self.built]
         return self.built
 
@@ -130,13 +146,14 @@ class World:
         self.runs += 1
         for loop in self.known:
             loop.start(self.query, self.run)
+        self.rounds = self.rounds if self.built is self.loop else []
         self.loop = self.built
 
-    def stop(self) -> None:
-        """The run ends in peace: the driver hears of all that was done."""
+    def stop(self, *, healthy: bool = True) -> None:
+        """The run ends: the driver hears of all that was done."""
         self.hear(len(self.events))
         for loop in self.known:
-            loop.end(self.run, self.query, healthy=True)
+            loop.end(self.run, self.query, healthy=healthy)
 
     def restart(self) -> None:
         """The query is stopped and started again."""
@@ -148,8 +165,21 @@ class World:
         self.events.clear()
         self.known = []
         versions._once.cache_clear()
-        self.loop = self.build()
+        self.loop, self.rounds = self.build(), []
         self.start()
+
+    def lose_power(self) -> None:
+        """The machine of the driver and of its disk dies: what was not flushed is gone."""
+        self.disk.lose_power(self.folder)
+        self.crash()
+
+    def fail(self, again: bool) -> None:
+        """A micro-batch has failed: the query is started again, in the same application or a new one."""
+        if again:
+            self.stop(healthy=False)
+            self.start()
+        else:
+            self.crash()
 
     def control(self) -> Version:
         """What the rows of a micro-batch are given, as Spark reads it from the file."""
@@ -173,6 +203,12 @@ class World:
         self.unheard += ran_by.force == self.control().announced > 0
         self.force = ran_by.force
         self.stores = cluster.copies()
+        placement = self.loop.folder.placement(self.force)  # as it is in the folder
+        for worker in range(WORKERS):
+            own = {placement.name(slot) for slot in np.flatnonzero(placement.owners == worker).tolist()}
+            assert cluster.slots(worker) <= own
+        slots = [HASHES[value % len(KEYS)] % TAIL for value in values]
+        self.counted[self.batch] = np.bincount(slots, minlength=TAIL)
         seen = Observed(self.query, self.run, self.batch, control=ran_by.code, notes=cluster.notes)
         times = {"rows": 1000, "began": self.batch * 1_000_000, "seconds": self.seconds, "busy": self.seconds}
         self.events.append(replace(seen, **times))
@@ -189,8 +225,18 @@ class World:
     def hear(self, count: int = 1) -> None:
         """Some of what was done reaches the driver."""
         for _ in range(min(count, len(self.events))):
+            self.rounds.append(self.counted[self.events[0].batch])
             self.loop.hear(self.events.popleft())
         assert not self.loop._failed
+
+    def ask(self) -> None:
+        """Somebody asks twice what the placer would do, which knows each micro-batch that was heard of once."""
+        for _ask in range(2):
+            found = self.loop.rebalance(dry=True)
+        if self.rounds:
+            none, rows = np.zeros(0, np.int64), np.sum(self.rounds[-ROUNDS:], axis=0)
+            seen, now = Counts(none, none, int(rows.sum()), rows), self.loop.placement
+            assert found == moves(now, AutoFlow(slots=TAIL).place(seen, now, self.loop.workers))
 
     def announce(self, placement: Placement, loop: Placing | None = None) -> None:
         """Somebody has a placement announced; refused while another is on its way, or nothing was heard."""
@@ -204,6 +250,7 @@ class World:
         """By any handle, such as that of a run that is over."""
         with suppress(SkewlessError):
             self.known[0].withdraw()
+            assert not self.control().to_come
 
     def blank(self) -> None:
         """The control is gone when a micro-batch begins: it is refused, and none of its rows is lost."""
@@ -228,6 +275,7 @@ class World:
         self.stop()
         shutil.rmtree(self.folder)
         shutil.copytree(self.backup.folder, self.folder)
+        self.disk.sync(self.folder)
         self.batch, self.stores = self.backup.batch, copy.deepcopy(self.backup.stores)
         self.reference = copy.deepcopy(self.backup.reference)
         if rebuilt:
@@ -240,11 +288,13 @@ class World:
 
     def intrude(self) -> None:
         """Another query of the same folder, with a new checkpoint: it gets no row out, and does no harm."""
-        if self.control().query == 0:
+        control = self.control()
+        if control.query == 0:
             return  # nobody's yet
-        other = Cluster(Placements.at(str(self.folder)), None, "query 2", "query 2, run 1")
-        with pytest.raises(SkewlessError, match="belongs to query query 1, and this is query query 2"):
-            other.rows(0, self.control(), [(*KEYS[0], 5, 5)], -1)
+        for query in ("query 2", NAMESAKE) if control.force or control.announced else ("query 2",):
+            other = Cluster(Placements.at(str(self.folder)), None, query, f"{query}, run {self.runs}")
+            with pytest.raises(SkewlessError, match=f"belongs to query query 1, and this is query {query}"):
+                other.rows(0, control, [(*KEYS[0], 5, 5)], -1)
 
     def settles(self) -> None:
         """Whatever came before: what is announced now comes into force within a few micro-batches."""

@@ -36,6 +36,8 @@ from skewless.operators.send import Sender, received
 from skewless.operators.windows.function import WindowCall
 from skewless.operators.windows.spread import AdaptiveSpread
 from skewless.operators.windows.worker import Task
+from support.disk import Disk
+from support.placed import NAMESAKE
 from support.windows import ANSWER, COLUMNS, ROWS, Stream, adaptive, expected, found, table, whole
 
 Rows = list[tuple[int, int, int]]
@@ -95,6 +97,7 @@ class World:
     forgot: bool = False
     """Whether the loop is of a driver that does not know how far rows reached before it was there."""
     refused: int = 0
+    disk: Disk = field(default_factory=Disk)
     events: deque[Observed] = field(default_factory=deque)
     backup: Backup | None = None
 
@@ -105,6 +108,8 @@ class World:
         self.got: list[Any] = []
         self.rash: set[int] = set()  # versions that were announced by a driver that had forgotten
         self.last = 0
+        self.before = 0, 0  # the last version that an earlier run announced, and the one in force at its end
+        self.sent_rows: dict[int, int] = {}  # of each micro-batch, one for each worker that has got it
         self.known: list[Tuning] = []
         self.built = self.loop = self.build()
         self.start()
@@ -129,6 +134,7 @@ class World:
         """A run of what was built last; `late` is whether the driver hears of that after its first micro-batch."""
         self.runs += 1
         self.unheard = self.run
+        self.before = self.built.folder.last(), self.control().force
         if not late:
             self.hear_of_the_start()
         self.forgot |= self.built is not self.loop and self.batch > 0
@@ -159,6 +165,11 @@ class World:
         versions._once.cache_clear()
         self.build()
         self.start(late=late)
+
+    def lose_power(self) -> None:
+        """The machine of the driver and of its disk dies: what was not flushed is gone."""
+        self.disk.lose_power(self.folder)
+        self.crash()
 
     def control(self) -> Version:
         """What the rows of a micro-batch are given, as Spark reads it from the file."""
@@ -196,8 +207,10 @@ class World:
             notes = tuple(tuple(line["note"]) for line in lines if line["note"])
             event = Observed(self.query, self.run, self.batch, control=control, notes=notes, watermark=self.watermark)
         try:
+            self.sent_rows[self.batch] = 0
             for worker, store in list(enumerate(stores))[:done]:
                 tables = received((line["part"], line["rows"]) for line in lines if line["owner"] == worker)
+                self.sent_rows[self.batch] += sum(each.num_rows for each in tables)
                 turn = Turn(worker, self.batch, self.query, self.run)
                 given = adaptive(self.task, self.loop.folder, turn, store, control, tables, self.watermark)
                 answers += found(self.windows, given)
@@ -244,7 +257,13 @@ class World:
     def hear(self, count: int = 1) -> None:
         """Some of what was done reaches the driver."""
         for _ in range(min(count, len(self.events))):
-            self.loop.hear(self.events.popleft())
+            seen = self.events.popleft()
+            assert sum(work.rows for work in self.loop.folder.take_work(seen.batch)) == self.sent_rows[seen.batch]
+            self.loop.hear(seen)
+            if seen.run == self.run:  # what earlier runs announced is withdrawn, and what is refused is as well
+                last, force = self.before
+                assert self.control().to_come == 0 or self.control().to_come > last
+                assert self.control().force <= force or self.control().force > last
             self.hear_of_the_start()
         assert not self.loop._failed
         self.look()
@@ -269,6 +288,32 @@ class World:
         self.micro_batch([0])
         self.hear()
 
+    def change_after_a_crash(self, offsets: Sequence[int], far: int, batch: int) -> None:
+        """A driver that knows nothing of rows that reached far announces a size, which comes into force too early."""
+        self.micro_batch([far])
+        self.crash()
+        self.micro_batch([0, *offsets])
+        self.hear()
+        self.change(batch)
+        self.micro_batch([0])
+        self.hear()
+        self.micro_batch([0])
+
+    def change_by_the_one_before(self, batch: int) -> None:
+        """The size changes after the stream was built anew, and what was built then goes on from there."""
+        before = self.loop
+        self.hear(len(self.events))
+        self.build()
+        self.change(batch, before)
+        for _batch in range(2):
+            self.micro_batch([0])
+            self.hear()
+        self.restart()
+        self.micro_batch([0])
+        self.hear()
+        self.change(batch + 1)
+        self.micro_batch([0])
+
     def tune(self, batch: int | None) -> None:
         """From now on the tuner would have batches of this size."""
         self.wish = batch
@@ -285,9 +330,12 @@ class World:
 
     def intrude(self) -> None:
         """Another query of the same folder, with a new checkpoint: it gets no row out, and does no harm."""
-        if self.control().query:  # nobody's at first
-            with pytest.raises(SkewlessError, match="belongs to query query 1, and this is query query 2"):
-                self.sent([(1, 1, 1)], self.control().code, "query 2")
+        control = self.control()
+        if control.query == 0:
+            return  # nobody's yet
+        for query in ("query 2", NAMESAKE) if control.force or control.announced else ("query 2",):
+            with pytest.raises(SkewlessError, match=f"belongs to query query 1, and this is query {query}"):
+                self.sent([(1, 1, 1)], control.code, query)
 
     def keep(self) -> None:
         """The query is stopped, and folder and checkpoint are copied."""
@@ -306,6 +354,7 @@ class World:
         self.stop()
         shutil.rmtree(self.folder)
         shutil.copytree(self.backup.folder, self.folder)
+        self.disk.sync(self.folder)
         self.batch, self.watermark = self.backup.batch, self.backup.watermark
         self.stores, self.last = copy.deepcopy(self.backup.stores), 0
         self.stream, self.got = [*self.backup.stream], [*self.backup.got]

@@ -65,9 +65,9 @@ class Placements(Versions):
 
     def announce(self, placement: Placement, before: int, query: str | None) -> None:
         """Add a placement that is to be announced, without copies that another one of its number left behind."""
+        self.write_placement(placement, before, query)  # refused if another driver has announced one of this number
         if str(placement.version) in self.listed("moves"):  # as a restored folder may have them
             self.delete(f"moves/{placement.version}")
-        self.write_placement(placement, before, query)
 
     def due(self, version: Version, turn: Turn) -> Version:
         """What a micro-batch goes by whose control is `version`: the announced placement, if its copies were left."""
