@@ -228,8 +228,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 "planning of Prompt and the packings",
                 "hidden by early release",
                 f"{1e9 * PLANNING:.0f} ns a key, as measured for Algorithm 2 with keys in order already, because the "
-                "receiver is not slower with the cores; sorting comes on top. Half of that is tried too, and, with room "
-                f"for sorting, twice that, {1e9 * as_slow:,.0f} ns as if the receiver were slower, and "
+                "receiver is not slower with the cores; sorting comes on top. Half of that is tried too, and, with "
+                f"room for sorting, twice that, {1e9 * as_slow:,.0f} ns as if the receiver were slower, and "
                 f"{1e9 * SORTED:,.0f} ns, more than Figure 2.9b has for a key with sorting",
             ),
             Scaled(
