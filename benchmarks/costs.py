@@ -6,7 +6,8 @@ job, is in the intercept and drops out. Times are those that Spark and its Pytho
 matters little what else the machine does.
 
 `make bench-costs` runs this, and writes docs/results/costs.md and experiments/costs.json, which the figures read.
-`python -m benchmarks.costs reducer` measures one part anew and keeps the others.
+`python -m benchmarks.costs reducer` measures one part anew and keeps the others. `python -m benchmarks.costs sorting`
+only prints what sorting keys in any order adds to `plan`, whose keys are in order already, and keeps all costs.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 from pyspark.sql import types as T
@@ -32,6 +34,7 @@ from benchmarks.messages import told_and_merged
 from benchmarks.python_aggregates import Add, Compare, Read
 from benchmarks.slopes import Point, Slope, slopes
 from skewless.aggregate import Measure
+from skewless.core.arrays import Int64Array
 from skewless.core.windows import Windows
 from skewless.operators.panes.combine import Combine
 from skewless.operators.panes.partials import FIRST_KEY
@@ -91,20 +94,22 @@ def main() -> None:
     """Measure all parts, or those that are named, and write the page and the data."""
     if not PAGE.parent.is_dir():
         sys.exit("there is no docs/results here; run this from the top of the repository, as `make bench-costs` does")
-    wanted = sys.argv[1:] or list(PARTS)
-    if unknown := set(wanted) - set(PARTS):
-        sys.exit(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS)}")
+    wanted = sys.argv[1:] or list(PARTS | PRINTED)
+    if unknown := set(wanted) - set(PARTS | PRINTED):
+        sys.exit(f"no part {', '.join(sorted(unknown))}; there are {', '.join(PARTS | PRINTED)}")
     found = json.loads(DATA.read_text()) if DATA.exists() else {}
     for name in wanted:
         spark = sk.session(1, memory="4g", spark_sql_session_timeZone="UTC")
         folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
         try:
-            found[name] = _plain(PARTS[name](spark, folder))
+            measured = _plain((PARTS | PRINTED)[name](spark, folder))
         finally:
             spark.stop()
             shutil.rmtree(folder)
-        print(json.dumps({name: found[name]}, indent=2), flush=True)
-    if set(found) >= set(PARTS):
+        print(json.dumps({name: measured}, indent=2), flush=True)
+        if name in PARTS:
+            found[name] = measured
+    if set(wanted) & set(PARTS) and set(found) >= set(PARTS):
         DATA.write_text(json.dumps({"costs": _costs(found)} | {name: found[name] for name in PARTS}, indent=2) + "\n")
         PAGE.write_text(page(json.loads(DATA.read_text())))
         print(f"written to {PAGE} and {DATA}")
@@ -226,19 +231,30 @@ def pair(spark: SparkSession, folder: Path) -> dict[str, Slope]:
 
 
 def plan(_spark: SparkSession, _folder: Path) -> dict[str, Slope]:
-    """What it takes to sort a key of a micro-batch by its count and to plan its blocks (Prompt's Algorithm 2)."""
+    """What it takes to plan the blocks of a key of a micro-batch (Prompt's Algorithm 2), the keys in order already."""
+    return {"plan": _planned(in_order=True)}
+
+
+def sorting(_spark: SparkSession, _folder: Path) -> dict[str, Slope]:
+    """The same beside keys in any order, which are sorted by their counts first."""
+    return {"in order already": _planned(in_order=True), "in any order": _planned(in_order=False)}
+
+
+def _planned(*, in_order: bool) -> Slope:
     points = []
     for keys in PLANNED:
-        seen = Counts.of(Zipf(0.6, keys).take(TUPLES))
+        seen = Counts.of(Zipf(0.6, keys).take(TUPLES))  # by falling count
+        mixed = np.random.default_rng(1).permutation(len(seen.keys))
+        distinct, counts = (each if in_order else each[mixed] for each in (seen.keys, seen.whole))
 
-        def planned(seen: Counts = seen) -> None:
+        def planned(distinct: Int64Array = distinct, counts: Int64Array = counts) -> None:
             for _ in range(20):  # a clock tick is long beside one plan
-                order = (-seen.whole).argsort(kind="stable")
-                partition(seen.keys[order], seen.whole[order], WORKERS)
+                order = (-counts).argsort(kind="stable")
+                partition(distinct[order], counts[order], WORKERS)
 
-        points.append(Point((20 * len(seen.keys),), planned))
+        points.append(Point((20 * len(distinct),), planned))
     (slope,) = slopes(points, ROUNDS)
-    return {"plan": slope}
+    return slope
 
 
 def messages(_spark: SparkSession, _folder: Path) -> dict[str, Slope]:
@@ -283,6 +299,7 @@ PARTS: dict[str, Callable[[SparkSession, Path], dict[str, Any]]] = {
     "messages": messages,
     "fixed": fixed_costs,
 }
+PRINTED: dict[str, Callable[[SparkSession, Path], dict[str, Any]]] = {"sorting": sorting}  # and not kept
 
 
 if __name__ == "__main__":

@@ -1,9 +1,10 @@
 """What Prompt's planning takes inside the tasks of Spark.
 
 Claims tested: no plan is on the path between micro-batches, as it is for the paper's receiver, which releases them
-early to hide it, because each task plans for its own rows, in a small part of its time: a micro-batch whose tasks wait
-for their last row and then send every row home takes about as long. And a task needs memory for its own rows only,
-however many keys the stream has: each task is measured in a Python process of its own.
+early to hide it, because each task plans for its own rows. What that adds to a micro-batch is measured beside tasks
+that keep their rows until the last one too and then send each row home, and beside tasks that make the plan besides and
+ignore it, so that planning is apart from what blocks of equal size change. And a task needs memory for its own rows
+only, however many keys the stream has: each task is measured in a Python process of its own.
 
 `make bench-planning` runs this and writes docs/results/planning.md.
 """
@@ -16,7 +17,8 @@ import shutil
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from math import ceil
 from pathlib import Path
 from uuid import uuid4
 
@@ -27,10 +29,12 @@ from pyspark.sql import functions as F
 
 import skewless as sk
 from skewless import split
-from skewless.core.arrays import Int32Array, Int64Array
+from skewless.core.arrays import FloatArray, Int32Array, Int64Array
 from skewless.core.home import homes
+from skewless.split.at_home import leave_home
 
-ROWS, BATCHES, FILES, WORKERS = 2_000_000, 6, 4, 16
+ROWS, BATCHES, FILES, WORKERS = 2_000_000, 5, 4, 16
+ROUNDS = 3  # in which each way runs the stream once, in turn; the first micro-batch of each is not counted
 SKEWED = "bigint(pow(rand(1), -2))"  # a power law: the hottest key has 29 % of the rows
 MANY_ROWS, MANY_BATCHES, MANY_FILES = 2_000_000, 5, 2
 KEYS = MANY_BATCHES * MANY_ROWS, 10_000  # of the streams whose tasks' memory is measured; in the first each comes once
@@ -69,42 +73,77 @@ def planning(spark: SparkSession) -> list[str]:
         source = spark.readStream.schema("key long, id long").option("maxFilesPerTrigger", FILES)
         stream = source.parquet(f"{folder}/rows")
         ways: dict[str, DataFrame] = {
-            "`df.repartition(n, key)`": stream.repartition(WORKERS, "key"),
+            HASHED: stream.repartition(WORKERS, "key"),
             "`bounded`": sk.keyed(stream, "key", workers=WORKERS, split="bounded").repartition(),
-            "`prompt`": sk.keyed(stream, "key", workers=WORKERS, split=Timed(folder=f"{folder}/times")).repartition(),
-            "waiting, without a plan": sk.keyed(stream, "key", workers=WORKERS, split=Waiting()).repartition(),
         }
-        Path(folder, "times").mkdir()
-        times = {name: _batch_times(df, f"{folder}/{i}") for i, (name, df) in enumerate(ways.items())}
-        parts = np.array([np.loadtxt(each) for each in Path(folder, "times").iterdir()])
+        for name, kind in TIMED.items():
+            Path(folder, kind.__name__).mkdir()
+            timed = kind(folder=f"{folder}/{kind.__name__}")
+            ways[name] = sk.keyed(stream, "key", workers=WORKERS, split=timed).repartition()
+        found: dict[str, list[float]] = {name: [] for name in ways}
+        for i in range(ROUNDS):
+            for name in (list(ways), list(ways)[::-1])[i % 2]:  # none always follows the same other one
+                found[name] += _batch_times(ways[name], f"{folder}/{i}-{list(ways).index(name)}")
+        parts = {name: _medians(Path(folder, kind.__name__)) for name, kind in TIMED.items()}
     finally:
         shutil.rmtree(folder)
-    task, plan = np.median(parts[:, 0]), np.median(parts[:, 1])
-    batch = float(np.median(times["`prompt`"]))
-    lines = [
-        f"A stream of {BATCHES} micro-batches of {ROWS:,} rows in {FILES} tasks each, {WORKERS} workers, other hot",
-        "keys in each; the median of a micro-batch, without the first.",
+    times = {name: np.array(each) for name, each in found.items()}
+    lines = _compared(times, parts, spark.sparkContext.defaultParallelism)
+    print("\n".join(lines))
+    return lines
+
+
+def _compared(times: dict[str, FloatArray], parts: dict[str, tuple[float, float]], cores: int) -> list[str]:
+    """Micro-batches and tasks by way, and what planning takes by the clock of the tasks and by difference."""
+    task, plan = parts[PLANNED]
+    waves, batch = ceil(FILES / cores), float(np.median(times[PLANNED]))
+    hashed = float(np.median(times[HASHED]))
+    in_tasks = {name: " | ".join(f"{1000 * part:.0f}" for part in each) for name, each in parts.items()}
+    return [
+        f"A stream of micro-batches of {ROWS:,} rows in {FILES} tasks each, {WORKERS} workers, other hot keys in each,",
+        f"on {cores} cores. Each way runs {BATCHES} of them {ROUNDS} times, in turn with the others and in the other",
+        f"order every second time, and the first of each run is not counted: {len(times[HASHED])} micro-batches a way.",
+        "Task and end are medians of tasks: from its first row until all are routed, and of that, what lies between",
+        "its last row and the first that is routed.",
         "",
-        "| | s | ratio |",
-        "|---|---|---|",
+        "| | s, median | least | most | ratio | task, ms | end, ms |",
+        "|---|---|---|---|---|---|---|",
         *[
-            f"| {name} | {np.median(each):.2f} | {np.median(times['`df.repartition(n, key)`']) / np.median(each):.2f} |"
+            f"| {name} | {np.median(each):.2f} | {each.min():.2f} | {each.max():.2f} | "
+            f"{hashed / np.median(each):.2f} | {in_tasks.get(name, '- | -')} |"
             for name, each in times.items()
         ],
         "",
         f"A task of `prompt` has {ROWS // FILES:,} rows. It takes {1000 * task:.0f} ms from the first until all are",
         f"routed, and {1000 * plan:.0f} ms of these ({plan / task:.0%}) lie between its last row and the first that is",
-        f"routed: sorting, counting and planning, {1e9 * plan * FILES / ROWS:.0f} ns a row. It is {plan / batch:.1%}",
-        "of the time of the micro-batch. The paper's receiver plans after the end of an interval and before its",
-        "micro-batch, and releases micro-batches early to hide that. Here the map tasks of a micro-batch plan it.",
+        f"routed: sorting, counting, planning and a block for each row, {1e9 * plan * FILES / ROWS:.0f} ns a row.",
+        f"{FILES} tasks on {cores} cores run in {waves} wave{'s' * (waves > 1)}, so that this is",
+        f"{1000 * waves * plan:.0f} ms or {waves * plan / batch:.1%} of a micro-batch. The paper's receiver plans",
+        "after the end of an interval and before its micro-batch, and releases micro-batches early to hide that. Here",
+        "the map tasks of a micro-batch plan it. No interval is cut, since a plan is ready when the tasks' input ends.",
         "",
-        "The last line has tasks that keep their rows until the last one too, and then send each row to its home:",
-        f"planning costs {np.median(times['`prompt`']) - np.median(times['waiting, without a plan']):+.2f} s of a",
-        "micro-batch, the work on blocks of equal size included. No interval is cut, since a plan is ready when the",
-        "tasks' own input ends.",
+        "The last two lines of the table are of tasks that keep their rows until the last one too, and then send each",
+        "row to its home, one of them after a plan that is made and ignored. Differences of micro-batches with the",
+        "same rows in the same round, as the mean and its standard error:",
+        "",
+        "| | s |",
+        "|---|---|",
+        f"| planning: plan made and ignored, over waiting | {_apart(times, IGNORED, WAITED)} |",
+        f"| blocks of equal size: `prompt`, over plan made and ignored | {_apart(times, PLANNED, IGNORED)} |",
+        f"| both: `prompt`, over waiting | {_apart(times, PLANNED, WAITED)} |",
     ]
-    print("\n".join(lines))
-    return lines
+
+
+def _apart(times: dict[str, FloatArray], longer: str, shorter: str) -> str:
+    """The mean difference of micro-batches, and its standard error."""
+    apart = times[longer] - times[shorter]
+    return f"{apart.mean():+.3f} ± {apart.std(ddof=1) / len(apart) ** 0.5:.3f}"
+
+
+def _medians(folder: Path) -> tuple[float, float]:
+    """Of the tasks of a way: the seconds of a task, and those at its end."""
+    whole, end = np.median([np.loadtxt(each) for each in folder.iterdir()], axis=0)
+    return float(whole), float(end)
 
 
 def memory(spark: SparkSession) -> list[str]:
@@ -148,7 +187,7 @@ def memory(spark: SparkSession) -> list[str]:
 
 
 class Timed(split.Prompt):
-    """Prompt that writes down how long each task took, its planning in it, and its rows."""
+    """Prompt that writes down how long each task took, and the part of that between its last row and its blocks."""
 
     def __init__(self, workers: int = 1, *, folder: str = "") -> None:
         super().__init__(workers)
@@ -156,17 +195,45 @@ class Timed(split.Prompt):
 
     def route_task(self, parts: Iterable[Int64Array]) -> Iterator[Int32Array]:
         """As Prompt, with a clock."""
-        receiver, start, rows = self.receiver(), time.perf_counter(), 0
-        for part in parts:
-            receiver.take(part)
-            rows += len(part)
+        start = time.perf_counter()
+        kept = list(parts)
         ended = time.perf_counter()
-        blocks = receiver.finish()
+        blocks = self.divided(kept)
         planned = time.perf_counter()
         yield from blocks
         took = time.perf_counter() - start
-        if rows:
-            Path(self.folder, uuid4().hex).write_text(f"{took} {planned - ended} {rows}")
+        if kept:
+            Path(self.folder, uuid4().hex).write_text(f"{took} {planned - ended}")
+
+    def divided(self, kept: Sequence[Int64Array]) -> list[Int32Array]:
+        """Blocks as Prompt has them, when the input has ended."""
+        receiver = self.receiver()
+        for part in kept:
+            receiver.take(part)
+        return receiver.finish()
+
+
+class Waiting(Timed):
+    """Keeps the rows of a task as Prompt does, and then sends each to its home."""
+
+    def divided(self, kept: Sequence[Int64Array]) -> list[Int32Array]:
+        """Homes, when the input has ended."""
+        return [homes(part, self.workers) for part in kept]
+
+
+class Ignoring(Waiting):
+    """Makes the plan of a task as Prompt does, and then sends each row to its home all the same."""
+
+    def divided(self, kept: Sequence[Int64Array]) -> list[Int32Array]:
+        """Homes, when the input has ended and is planned."""
+        if kept:
+            leave_home(np.concatenate(kept), self.workers, self.receiver().slack)
+        return super().divided(kept)
+
+
+HASHED, PLANNED = "`df.repartition(n, key)`", "`prompt`"
+WAITED, IGNORED = "waiting, without a plan", "waiting, plan made and ignored"
+TIMED: dict[str, type[Timed]] = {PLANNED: Timed, WAITED: Waiting, IGNORED: Ignoring}
 
 
 class Grown(split.Prompt):
@@ -192,14 +259,6 @@ class Grown(split.Prompt):
             grown = _most_memory() - before
             keys = len(np.unique(np.concatenate(kept)))
             Path(self.folder, uuid4().hex).write_text(f"{os.getpid()} {grown} {rows} {keys}")
-
-
-class Waiting(split.Prompt):
-    """Keeps the rows of a task as Prompt does, and then sends each to its home."""
-
-    def route_task(self, parts: Iterable[Int64Array]) -> Iterator[Int32Array]:
-        """Homes, when the input has ended."""
-        yield from [homes(part, self.workers) for part in list(parts)]
 
 
 def _memory() -> int:

@@ -31,6 +31,7 @@ from skewless.workload import Zipf, new_hot_keys
 ROWS, KEYS, BLOCKS, TASKS, SKEWS = 200_000, 10_000, 24, (1, 2, 8), (0.6, 1.0, 1.5)
 BATCHES, SEED = 200, 2  # the tests have seed 1
 OTHER_BATCHES, OTHER_BLOCKS = 3, (24, 64)
+MORE_TASKS = (8, 16, 32)
 BATCH_ROWS = 1_000_000
 BATCH_ZIPF = ((0.6, 60_000), (1.0, 200_000), (0.6, 1_000_000))  # exponents and keys
 ALONE = 10_000, 100_000, 1_000_000  # rows of tasks whose memory is measured
@@ -63,7 +64,7 @@ def main() -> None:
     if not target.parent.is_dir():
         sys.exit("there is no docs/results here; run this from the top of the repository, as `make bench-blocks` does")
     lines = ["# Prompt in tasks", "", "Made by `make bench-blocks`."]
-    for part in (alone, held_out, others, batches, memory):
+    for part in (alone, held_out, more_tasks, others, batches, memory):
         lines.append("")
         for line in part():
             print(line)
@@ -127,6 +128,24 @@ def held_out() -> Iterator[str]:
         )
 
 
+def more_tasks() -> Iterator[str]:
+    """The first of the micro-batches held out, divided by more tasks."""
+    yield "## More tasks"
+    yield ""
+    yield f"The first {OTHER_BATCHES} of these micro-batches for each exponent, by more tasks: the most of each cost."
+    yield ""
+    yield "| | rows of a task for each block | BSI, % of a block | KSR | BCI over hashing's |"
+    yield "|---|---|---|---|---|"
+    for skew in SKEWS:
+        micro_batches = list(_fresh(skew, OTHER_BATCHES))
+        for tasks in MORE_TASKS:
+            found = [_divided(keys, tasks, BLOCKS) for keys in micro_batches]
+            bsi = max(here.bsi for here, _ in found) / (ROWS / BLOCKS)
+            ksr, over = max(here.ksr for here, _ in found), max(here.bci / hashed.bci for here, hashed in found)
+            rows = ROWS / BLOCKS / tasks
+            yield f"| Zipf {skew:.1f}, {tasks} tasks | {rows:,.0f} | {bsi:.2%} | {ksr:.3f} | {over:.2f} |"
+
+
 def others() -> Iterator[str]:
     """Streams with fewer keys, or with equally frequent ones."""
     yield "## Other streams"
@@ -185,14 +204,19 @@ def memory() -> Iterator[str]:
 
 def _held_out(skew: float) -> Iterator[Batch]:
     """For each micro-batch what tasks make of it, and shuffling."""
-    stream = new_hot_keys(skew, every=ROWS, keys=KEYS, seed=SEED)
-    for number, rows in enumerate(stream.blocks(BATCHES * ROWS, ROWS)):
-        keys = xxhash64(rows + number * KEYS)  # no key is in two micro-batches
+    for number, keys in enumerate(_fresh(skew, BATCHES)):
         hashed = metrics.prompt_costs(keys, homes(keys, BLOCKS), BLOCKS)
         for tasks in TASKS:
             yield Batch(number, tasks, metrics.prompt_costs(keys, _blocks(keys, tasks, BLOCKS), BLOCKS), hashed)
         shuffled = metrics.prompt_costs(keys, split.Shuffle(BLOCKS).route(keys), BLOCKS)
         yield Batch(number, SHUFFLE, shuffled, hashed)
+
+
+def _fresh(skew: float, batches: int) -> Iterator[Int64Array]:
+    """Micro-batches as hashes of keys, with other keys in each."""
+    stream = new_hot_keys(skew, every=ROWS, keys=KEYS, seed=SEED)
+    for number, rows in enumerate(stream.blocks(batches * ROWS, ROWS)):
+        yield xxhash64(rows + number * KEYS)  # no key is in two micro-batches
 
 
 def _blocks(keys: Int64Array, tasks: int, blocks: int) -> Int32Array:

@@ -30,9 +30,9 @@ MEASURED: dict[str, float] = {
 
 `parse` reads a tuple, and `add` adds it to a partial result; `emit`, `partial` and `key` are those of `Costs`; `route`
 decides where a tuple goes, packs and exchanges it, of which `decide` is the decision; `plan` is for each key of a
-micro-batch that Prompt plans; `pair` compares two texts. `tell` is a partitioner's time for a message and its answer,
-and `merge` that of the Q-table reducer for a round of two. `micro-batch` and `task` are the fixed costs of each, and
-the same `with state` if they keep some.
+micro-batch that Prompt plans, the keys in order already; `pair` compares two texts. `tell` is a partitioner's time for
+a message and its answer, and `merge` that of the Q-table reducer for a round of two. `micro-batch` and `task` are the
+fixed costs of each, and the same `with state` if they keep some.
 """
 
 COMBINERS, RATE, WINDOWS = 56, 40_000, 60

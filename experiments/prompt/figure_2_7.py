@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import lines
-from experiments.prompt.rivals import EXTRA, IN_TASKS, PACKINGS, PAPERS, PROMPT, RIVALS, TASKS, WITH_TASKS, Plan
+from experiments.prompt.one_batch import PLANNED, of_one_batch
+from experiments.prompt.rates import Rates, factor, least, lowest, relative, said, ties
+from experiments.prompt.rivals import EXTRA, IN_TASKS, PACKINGS, PAPERS, PROMPT, RIVALS, TASKS, WITH_TASKS
 from experiments.prompt.setting import (
     AMPLITUDE,
     CORES,
@@ -26,10 +26,7 @@ from experiments.prompt.setting import (
     tweets,
 )
 from experiments.prompt.throughput import TOLERANCE, candidates_of_cam, sustained_all, sustained_planning
-from skewless import split
-from skewless.core.arrays import Int64Array
 from skewless.simulate.arrivals import Rate, varying
-from skewless.simulate.map_reduce import Divided
 from skewless.workload import Spikes
 
 INTERVALS = (1.0, 2.0, 3.0)
@@ -42,23 +39,6 @@ SLOWER = (5.0, 10.0)  # times, for cores that leave micro-batches with hardly mo
 FASTER = 0.25  # times what work takes, for cores with so many tuples a key that partial results cost next to nothing
 SPIKE, SPIKE_LASTS = 2.0, 1.0  # times the rate between spikes, and seconds in each period
 SIZE: dict[Scale, float] = {"small": 1.0, "full": 4.0}  # times that all work takes longer, for runs that end
-
-PLANNED: dict[str, tuple[Plan, bool]] = {PROMPT: (split.partition, True), "first fit": (split.first_fit, False)}
-
-Rates = Mapping[str, float]
-
-
-@dataclass(frozen=True)
-class Parts:
-    """A micro-batch by a plan: how many blocks have the most frequent key, and what reduce tasks get."""
-
-    name: str
-    tuples: int
-    keys: int
-    first: int
-    average: float
-    busiest: int
-    most_keys: int
 
 
 def run(scale: Scale, tell: Tell) -> Outcome:
@@ -78,7 +58,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     speeds = [replace(setting, slower=times * setting.slower) for times in (FASTER, *SLOWER)]
     fast, *slow = (sustained_all(WITH_TASKS, words, each, INTERVALS[0], tell) for each in speeds)
     smaller = slow[-1]
-    parts = [_of_one_batch(name, words.take(int(each[PROMPT]))) for each in (smaller, sines[0]) for name in PLANNED]
+    parts = [of_one_batch(name, words.take(int(each[PROMPT]))) for each in (smaller, sines[0]) for name in PLANNED]
     tell("prompt, other costs of planning")
     as_slow = PLANNING * SIZE[scale] * slower(scale)  # as all other work
     plannings = (*(times * PLANNING for times in OTHERWISE), as_slow, SORTED)
@@ -92,20 +72,21 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     candidates_of_others = [candidates_of_cam(each, setting, OTHERWISE_AT) for each in workloads.values()]
     candidates_of_zipf = [candidates_of_cam(skewed(z, scale), setting, SKEWED_AT) for z in EXPONENTS]
     streams = [*sines, *others, spikes, *zipf]
-    by_z = {f"z = {z:g}": found for z, found in zip(EXPONENTS, zipf, strict=True)}
-    over_two = [max(_factor(found, (name,)) for found in sines) for name in ("cAM", "time-based")]
+    by_z = dict(zip(EXPONENTS, zipf, strict=True))
+    at_z = {f"z = {z:g}": found for z, found in by_z.items()}
+    over_two = [max(factor(found, (name,)) for found in sines) for name in ("cAM", "time-based")]
     at_middle = sines[INTERVALS.index(OTHERWISE_AT)]
     lost = at_middle["time-based"] / at_middle["shuffle"]
     lost_steady = steady["time-based"] / steady["shuffle"]
     checks = (
         Check(
             "2.7a-c: Prompt over the best rival of the thesis, the least of the intervals",
-            min(_factor(found, PAPERS) for found in sines),
+            min(factor(found, PAPERS) for found in sines),
             low=1.0,
         ),
         Check(
             "2.7a-c: Prompt over the better packing of Figure 2.3, the least of the intervals",
-            min(_factor(found, tuple(PACKINGS)) for found in sines),
+            min(factor(found, tuple(PACKINGS)) for found in sines),
             low=1.0,
         ),
         Check("2.7a-c: Prompt over cAM, the most", over_two[0], low=2.0),
@@ -114,7 +95,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             over_two[1],
             low=2.0,
             why="Time-based blocks lose by their partial results, which are cheap at the costs that were measured. If "
-            f"these cost twice as much, Prompt is {_factor(otherwise[1], ('time-based',)):.1f} times ahead.",
+            f"these cost twice as much, Prompt is {factor(otherwise[1], ('time-based',)):.1f} times ahead.",
         ),
         Check(
             "2.7a-c: throughput at 3 s over that at 1 s, the least of all",
@@ -123,12 +104,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         ),
         Check(
             "2.7a-c: time-based blocks over the least of the other rivals, the most",
-            max(found["time-based"] / _lowest(found) for found in sines),
+            max(found["time-based"] / lowest(found) for found in sines),
             high=1.0,
             essential=False,
             why=f"Hash and cAM are lower still: the most frequent word is {setting.blocks * words.top:.1f} times the "
             f"fair load of one of {setting.blocks} cores, and both keep it on one. With {FEWER} cores, of which it "
-            f"fills less than one, time-based blocks have {few_sine['time-based'] / _lowest(few_sine):.2f} times the "
+            f"fills less than one, time-based blocks have {few_sine['time-based'] / lowest(few_sine):.2f} times the "
             f"least of the others. The sine costs them {1 - lost / lost_steady:.0%} against shuffling, which has as "
             "many fragments: most of what they lose, they lose by splitting keys.",
         ),
@@ -139,12 +120,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             high=4.0,
             essential=False,
             why=f"It is more than in the thesis. How much more depends on the cores: with {FEWER} of them Prompt is "
-            f"{_factor(few_sine, ('cAM',)):.1f} times ahead of cAM and {_factor(few_sine, ('time-based',)):.1f} times "
+            f"{factor(few_sine, ('cAM',)):.1f} times ahead of cAM and {factor(few_sine, ('time-based',)):.1f} times "
             "of time-based blocks at 3 s, and on what partial results cost, as the third table shows.",
         ),
         Check(
             "2.7a-c: Prompt over the best rival with partial results at half and at twice the cost, the least",
-            min(_factor(found, RIVALS) for found in otherwise),
+            min(factor(found, RIVALS) for found in otherwise),
             low=1.0,
         ),
         Check(
@@ -155,38 +136,38 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         ),
         Check(
             "taxis and jobs, sine: Prompt over the best rival of the thesis, the least",
-            min(_factor(found, PAPERS) for found in others),
+            min(factor(found, PAPERS) for found in others),
             low=1.0,
             essential=False,
             why="The thesis shows neither stream in this figure. On taxis Prompt has "
-            f"{_factor(others[0], PAPERS):.2f} of the best rival, on jobs {_factor(others[1], PAPERS):.2f}.",
+            f"{factor(others[0], PAPERS):.2f} of the best rival, on jobs {factor(others[1], PAPERS):.2f}.",
         ),
-        Check("2.7d: Prompt over hash from z = 1.2 on, the least", _least(zipf, "hash", 1.2), low=2.0),
-        Check("2.7d: Prompt over PK5 from z = 1.8 on, the least", _least(zipf, "PK5", 1.8), low=2.0),
+        Check("2.7d: Prompt over hash from z = 1.2 on, the least", least(by_z, "hash", 1.2), low=2.0),
+        Check("2.7d: Prompt over PK5 from z = 1.8 on, the least", least(by_z, "PK5", 1.8), low=2.0),
         Check(
             "2.7d: Prompt over the best rival of the thesis, the least of all z",
-            min(_factor(found, PAPERS) for found in zipf),
+            min(factor(found, PAPERS) for found in zipf),
             low=1.0,
         ),
         Check(
             f"2.7d: Prompt over PK5 at z = {EXPONENTS[-1]:g}",
-            _factor(zipf[-1], ("PK5",)),
+            factor(zipf[-1], ("PK5",)),
             low=2.0,
             high=5.0,
             essential=False,
             why=f"It is more than in the thesis. The most frequent key has {skewed(2.0, scale).frequencies[0]:.0%} of "
             f"the tuples, and PK5 has 5 of {CORES} cores for it. With {FEWER} cores Prompt is "
-            f"{_factor(few_zipf, ('PK5',)):.1f} times ahead.",
+            f"{factor(few_zipf, ('PK5',)):.1f} times ahead.",
         ),
         Check(
             "2.7a: Prompt over the best rival on cores that are 5 and 10 times slower, the least",
-            min(_factor(found, RIVALS) for found in slow),
+            min(factor(found, RIVALS) for found in slow),
             low=1.0,
             essential=False,
             why="What tuples and partial results cost beside each other was measured; by how much all cores are slower "
             "than those was chosen, so that a micro-batch has as many tuples as the thesis says, and who is ahead "
-            f"depends on that. On cores that are 5 times slower still Prompt has {_factor(slow[0], RIVALS):.2f} of the "
-            f"best rival and {_factor(slow[0], (EXTRA,)):.2f} of bounded. On cores that are 10 times slower "
+            f"depends on that. On cores that are 5 times slower still Prompt has {factor(slow[0], RIVALS):.2f} of the "
+            f"best rival and {factor(slow[0], (EXTRA,)):.2f} of bounded. On cores that are 10 times slower "
             f"a micro-batch has about {parts[0].tuples / parts[0].keys:.0f} tuples a key. Algorithm 2 fills "
             f"the room that is left in blocks with the largest keys, so that the first is on {parts[0].first} of them, "
             f"against {parts[1].first} by first fit, and its partial results all go to one reduce task: the busiest "
@@ -196,7 +177,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         ),
         Check(
             f"2.7a: Prompt over the best rival on cores that are {1 / FASTER:g} times faster",
-            _factor(fast, RIVALS),
+            factor(fast, RIVALS),
             low=1.0,
             essential=False,
             why="There a micro-batch has so many tuples a key that partial results, of which there are no more than "
@@ -204,7 +185,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         ),
         Check(
             "words, a rate with spikes: Prompt over the best rival of the thesis",
-            _factor(spikes, PAPERS),
+            factor(spikes, PAPERS),
             low=1.0,
             essential=False,
             why="The thesis has no spikes in this figure.",
@@ -246,9 +227,10 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled(
                 "planning of Prompt and the packings",
                 "hidden by early release",
-                f"{1e9 * PLANNING:.0f} ns a key, as measured, because the receiver is not slower with the cores; half "
-                f"and twice that, {1e9 * as_slow:,.0f} ns as if it were, and {1e9 * SORTED:,.0f} ns, more than "
-                "Figure 2.9b has for a key with sorting, are tried too",
+                f"{1e9 * PLANNING:.0f} ns a key, as measured for Algorithm 2 with keys in order already, because the "
+                "receiver is not slower with the cores; sorting comes on top. Half of that is tried too, and, with "
+                f"room for sorting, twice that, {1e9 * as_slow:,.0f} ns as if the receiver were slower, and "
+                f"{1e9 * SORTED:,.0f} ns, more than Figure 2.9b has for a key with sorting",
             ),
             Scaled(
                 "speed of a core",
@@ -276,11 +258,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 f"{SPIKE:g} times the rate between them, for {SPIKE_LASTS:g} s in each {PERIOD:g} s",
             ),
         ),
-        f"Prompt sustains {_said(sines, PAPERS)} times the rate of the best rival of the thesis at intervals of 1, 2 "
+        f"Prompt sustains {said(sines, PAPERS)} times the rate of the best rival of the thesis at intervals of 1, 2 "
         f"and 3 s, and up to {over_two[0]:.1f} times that of cAM and {over_two[1]:.1f} times that of time-based blocks "
-        f"(the thesis: up to 2 to 4 times). Under Zipf it is {_least(zipf, 'hash', 1.2):.1f} times ahead of hash from "
-        f"z = 1.2 on and {_least(zipf, 'PK5', 1.8):.1f} times ahead of PK5 from 1.8 on. It is a tie with the best "
-        f"rival of the thesis{_ties({**dict(zip(workloads, others, strict=True)), **by_z})}. As {TASKS} tasks of a "
+        f"(the thesis: up to 2 to 4 times). Under Zipf it is {least(by_z, 'hash', 1.2):.1f} times ahead of hash from "
+        f"z = 1.2 on and {least(by_z, 'PK5', 1.8):.1f} times ahead of PK5 from 1.8 on. It is a tie with the best "
+        f"rival of the thesis{ties({**dict(zip(workloads, others, strict=True)), **at_z})}. As {TASKS} tasks of a "
         f"stream it sustains {min(each[IN_TASKS] / each[PROMPT] for each in streams):.0%} to "
         f"{max(each[IN_TASKS] / each[PROMPT] for each in streams):.0%} of what one receiver does, and "
         f"{min(each[IN_TASKS] / each[EXTRA] for each in streams):.2f} to "
@@ -288,12 +270,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         checks,
         (
             _table("2.7a-c: highest mean rate in 1,000 tuples a second, sine", "interval, s", INTERVALS, sines),
-            _table("The same over Prompt's", "interval, s", INTERVALS, [_relative(found) for found in sines]),
+            _table("The same over Prompt's", "interval, s", INTERVALS, [relative(found) for found in sines]),
             _table(
                 f"The same over Prompt's at {OTHERWISE_AT:g} s, if partial results cost so many times as much",
                 "times",
                 OTHERWISE,
-                [_relative(found) for found in otherwise],
+                [relative(found) for found in otherwise],
             ),
             Table(
                 "2.7a-c: Prompt's rate, if planning takes so long, over that of the best rival",
@@ -342,16 +324,6 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     )
 
 
-def _of_one_batch(name: str, keys: Int64Array) -> Parts:
-    make, allocated = PLANNED[name]
-    seen = split.Counts.of(keys)
-    plan = make(seen.keys, seen.whole, CORES)
-    divided = Divided.planned(plan, CORES, allocated=allocated)
-    first = int((plan.which == np.argmax(plan.counts)).sum())
-    average, busiest = float(divided.partials.mean()), int(divided.partials.max())
-    return Parts(name, len(keys), len(seen.keys), first, average, busiest, int(divided.keys.max()))
-
-
 def _spikes(mean: float) -> Rate:
     """Spikes within a micro-batch, with this rate on average over a period."""
     base = mean / (1 + (SPIKE - 1) * SPIKE_LASTS / PERIOD)
@@ -360,35 +332,6 @@ def _spikes(mean: float) -> Rate:
 
 def _listed(numbers: Sequence[int]) -> str:
     return ", ".join(map(str, numbers))
-
-
-def _lowest(found: Rates) -> float:
-    """Of the rivals of the thesis besides time-based blocks."""
-    return min(found[name] for name in PAPERS if name != "time-based")
-
-
-def _factor(found: Rates, names: Sequence[str]) -> float:
-    """Prompt's rate over the best of these."""
-    return found[PROMPT] / max(found[name] for name in names)
-
-
-def _least(zipf: Sequence[Rates], name: str, since: float) -> float:
-    return min(_factor(found, (name,)) for z, found in zip(EXPONENTS, zipf, strict=True) if z >= since)
-
-
-def _ties(streams: Mapping[str, Rates]) -> str:
-    """Where Prompt and the best rival of the thesis are nearer to each other than rates are found."""
-    ties = [name for name, found in streams.items() if round(abs(_factor(found, PAPERS) - 1), 2) <= TOLERANCE]
-    return f" on {', '.join(ties)}" if ties else " nowhere"
-
-
-def _said(sines: Sequence[Rates], names: Sequence[str]) -> str:
-    first, second, third = (f"{_factor(found, names):.2f}" for found in sines)
-    return f"{first}, {second} and {third}"
-
-
-def _relative(found: Rates) -> Rates:
-    return {name: 1000 * rate / found[PROMPT] for name, rate in found.items()}
 
 
 def _table(title: str, what: str, at: Sequence[float | str], found: Sequence[Rates]) -> Table:

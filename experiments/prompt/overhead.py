@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from skewless.core.arrays import Int64Array
-from skewless.sketch import CountTree, FrequencyBuffer, post_sort
+from skewless.sketch import FrequencyBuffer, post_sort
 from skewless.sketch.batch import Batch, gather
 from skewless.split import partition
 
@@ -67,20 +67,48 @@ def sorted_after(keys: Int64Array, blocks: int, repeats: int) -> Overhead:
     return replace(found, arriving=max(0.0, found.arriving - found.sorting))
 
 
-def ordering(keys: Int64Array, repeats: int) -> tuple[float, float]:
-    """Seconds to put the keys of a micro-batch in order, by a walk through a tree of counts, and by a sort."""
-    distinct, counts, _ = _in_order_of_arrival(keys)
-    tree = CountTree()
-    tree.insert(distinct, counts)
-    times = []
+@dataclass(frozen=True)
+class Ordering:
+    """Seconds of parts of the sorting at the end of a micro-batch.
+
+    Attributes
+    ----------
+    walk
+        The frequency-aware buffer puts the keys in order by a walk through its tree of counts.
+    clear
+        It clears its tables for the next micro-batch.
+    sort
+        A sort puts the keys in order instead.
+    listing
+        The rows of each key are listed as behind that sort, but after the tuples have arrived in the buffer, whose
+        records and tree are then what the caches of the processor have.
+    """
+
+    walk: float
+    clear: float
+    sort: float
+    listing: float
+
+
+def ordering(keys: Int64Array, repeats: int) -> Ordering:
+    """The parts of sorting in which the two ways differ, each alone; the least of several repeats."""
+    distinct, counts, owners = _in_order_of_arrival(keys)
+    buffer, times = FrequencyBuffer(len(keys)), []
     for _ in range(repeats + 1):
+        buffer.add(keys)
         start = time.thread_time()
-        tree.walk()
+        buffer.walk()
         walked = time.thread_time()
-        np.lexsort((distinct, -counts))
-        times.append((walked - start, time.thread_time() - walked))
-    walk, sort = np.array(times[1:]).min(axis=0).tolist()
-    return walk, sort
+        order = np.lexsort((distinct, -counts))
+        ordered = time.thread_time()
+        buffer.clear()
+        cleared = time.thread_time()
+        buffer.add(keys)
+        buffer.clear()
+        arrived = time.thread_time()
+        gather(order, distinct, counts, owners)
+        times.append((walked - start, cleared - ordered, ordered - walked, time.thread_time() - arrived))
+    return Ordering(*np.array(times[1:]).min(axis=0).tolist())
 
 
 def _in_order_of_arrival(keys: Int64Array) -> tuple[Int64Array, Int64Array, Int64Array]:

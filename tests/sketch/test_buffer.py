@@ -266,3 +266,13 @@ def test_a_budget_allows_an_update(budget: int) -> None:
 def test_an_interval_has_a_length() -> None:
     with pytest.raises(SkewlessError, match=r"interval is 0.*1 or more"):
         FrequencyBuffer(0)
+
+
+def test_a_cleared_batch_leaves_nothing_to_the_next() -> None:
+    buffer = FrequencyBuffer(100)
+    buffer.add(np.array([5, 9, 5, 7]))
+    assert len(buffer.walk()) == 3
+    buffer.clear()
+    buffer.add(np.array([9, 4]))
+    batch = buffer.finish()
+    assert (batch.keys.tolist(), batch.counts.tolist(), batch.rows.tolist()) == ([4, 9], [1, 1], [1, 0])

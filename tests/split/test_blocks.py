@@ -225,6 +225,10 @@ def test_of_several_keys_the_least_frequent_ones_make_up_for_what_a_block_lacks(
         ([0.5, 1], [5, 1], 2, "keys are float64"),
         ([0, 1], [5, 1], 1.5, "blocks is 1.5; give at least 1, a whole number"),
         ([0, 1], [5, 1], 0, "blocks is 0; give at least 1"),
+        ([0, 1], [5, 1], True, "blocks is True; give at least 1, a whole number"),
+        ([7, 8], [5, 0], 2, "key 8 has a count of 0, and would be a fragment without tuples; give only keys"),
+        ([0, 1], [2**62, 2**62], 2, r"counts are 9.22e\+18 tuples together; give at most 2.31e\+18"),
+        ([0, 1], np.array([2**63, 1], np.uint64), 2, r"counts are 9.22e\+18 tuples together"),
     ],
 )
 def test_counts_that_no_batch_has_are_refused(make, keys, counts, blocks, message) -> None:

@@ -177,3 +177,10 @@ def test_a_plan_evens_out_a_tail_that_is_not_even_to_within_the_cut_off() -> Non
         lanes = policy.lanes_of(int(key))
         loads += np.bincount(lanes, minlength=4) * count / len(lanes)
     assert loads.max() - loads.mean() <= 6000 / 51 + 1
+
+
+def test_keys_that_have_faded_to_less_than_a_row_are_in_no_plan() -> None:
+    seen = Counts(np.array([7, 8]), np.array([6.0, 0.4]), 6.4)
+    policy = Prompt(2).plan(seen)
+    assert policy.split.tolist() == [7]
+    assert policy == Prompt(2).plan(Counts(np.array([7]), np.array([6.0]), 6.0))

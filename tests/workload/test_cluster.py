@@ -47,6 +47,15 @@ def test_submissions_have_the_shape_of_real_ones(seed: int) -> None:
     assert np.median(per_job) == pytest.approx(0.031, rel=0.3)
 
 
+# Of the same jobs 0.075, 0.078, 0.413 and 0.434 are in the four classes; 0.02, 0.01, 0.63 and 0.34 are shares of tasks.
+@SEEDS
+def test_jobs_have_the_classes_of_real_ones(seed: int) -> None:
+    events = Cluster(seed=seed).take(200_000)
+    per_job = events.category[np.unique(events.job, return_index=True)[1]]
+    shares = np.bincount(per_job, minlength=4) / len(per_job)
+    assert shares == pytest.approx([0.075, 0.078, 0.413, 0.434], abs=0.02)
+
+
 def test_the_hot_job_of_a_batch_is_another_one_each_time() -> None:
     hottest = [int(np.bincount(batch.job).argmax()) for batch in Cluster(seed=1).blocks(100_000, 10_000)]
     assert len(set(hottest)) >= 8

@@ -8,10 +8,14 @@ from skewless.control.loop import Chosen
 from skewless.core.errors import SkewlessError
 from skewless.elastic import Range
 from skewless.place import Placer
-from skewless.split import CooperativeDalton, Splitter
+from skewless.split import CooperativeDalton, Prompt, Splitter
 
 MOVELESS = ("local", "spark")
 _BARE = "takes about twice as long as moving rows by hash; split='dalton' needs no Python and is two micro-batches late"
+_HASHED = (
+    "; partial results go to the hash of their key, since Algorithm 3 needs to know which keys are split in any task, "
+    "and tasks of a stream never talk"
+)
 _PACKED = "packs rows on their way; split='local' moves none"
 
 
@@ -69,7 +73,8 @@ def aggregating(
         why = "because these aggregates cost less than moving a row, so rows are combined where they lie"
         return Chosen("local", why)
     splitter, why = make(), f"{', '.join(heavy)} costs more for a row than moving it"
-    return _routing(splitter, asked, why, _PACKED, in_task=packs(splitter, streaming=streaming), streaming=streaming)
+    cost = _PACKED + _HASHED if streaming and isinstance(splitter, Prompt) else _PACKED
+    return _routing(splitter, asked, why, cost, in_task=packs(splitter, streaming=streaming), streaming=streaming)
 
 
 def packs(splitter: Splitter, *, streaming: bool) -> bool:

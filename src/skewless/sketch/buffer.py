@@ -145,14 +145,22 @@ class FrequencyBuffer:
     def finish(self) -> Batch:
         """End the batch: its keys by falling tree count, equal ones by rising key. The next batch starts empty."""
         keys, counts = self._tree.nodes[:, count_tree.KEY], self._records[:, COUNT]
-        batch = gather(self._tree.walk(), keys, counts, self._owners[: self._rows])
+        batch = gather(self.walk(), keys, counts, self._owners[: self._rows])
         self._past.append((self._rows, len(self)))
         self.expected_tuples, self.expected_keys = (max(1.0, float(mean)) for mean in np.mean(self._past, axis=0))
+        self.clear()
+        self.start = self.end
+        return batch
+
+    def walk(self) -> Int64Array:
+        """The numbers of the open batch's keys, by falling tree count."""
+        return self._tree.walk()
+
+    def clear(self) -> None:
+        """Forget the tuples of the open batch and keep the memory."""
         self._table[:] = 0
         self._tree.clear()
         self._rows = 0
-        self.start = self.end
-        return batch
 
 
 @lean_kernel

@@ -45,6 +45,7 @@ class BlockSplitter(Splitter):
     def plan(self, seen: Counts) -> Policy:
         """The block plan of a micro-batch with counts `seen`."""
         order = np.argsort(-seen.counts, kind="stable")
+        order = order[seen.whole[order] > 0]  # what has faded to less than a row is in no block
         tail = seen.tail_loads(self.workers)
         return self._policy_of(self._divide(seen.keys[order], seen.whole[order], tail, seen.tail_keys))
 

@@ -13,6 +13,7 @@ from skewless.core.kernel import inner, lean_kernel
 from skewless.split.base import as_keys
 
 GOLDEN = 0.6180339887498949
+MOST_TUPLES = 2**61  # of a batch, and in its blocks before; compiled sums of twice as many still fit a long
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,11 +124,16 @@ def partition(
 
 def counted(keys: Int64Array, counts: Int64Array, blocks: int) -> tuple[Int64Array, Int64Array]:
     """The keys and counts that a plan is made of; refuses what no batch has, since compiled loops would not notice."""
-    if not isinstance(blocks, (int, np.integer)) or blocks < 1:
+    if isinstance(blocks, bool) or not isinstance(blocks, (int, np.integer)) or blocks < 1:
         raise SkewlessError(f"blocks is {blocks}; give at least 1, a whole number")
     keys, counts = as_keys(keys), whole("counts", counts)
     if len(keys) != len(counts):
         raise SkewlessError(f"{len(keys)} keys but {len(counts)} counts; give one count for each key")
+    if len(counts) and counts.min() == 0:
+        raise SkewlessError(
+            f"key {keys[counts.argmin()]} has a count of 0, and would be a fragment without tuples; give only keys "
+            "that the batch has"
+        )
     return keys, counts
 
 
@@ -140,6 +146,10 @@ def whole(name: str, values: Int64Array) -> Int64Array:
         )
     if len(values) and values.min() < 0:
         raise SkewlessError(f"{name} has {values.min()}; give numbers of tuples, from 0")
+    if values.sum(dtype=np.float64) > MOST_TUPLES:
+        raise SkewlessError(
+            f"{name} are {values.sum(dtype=np.float64):.3g} tuples together; give at most {MOST_TUPLES:.3g} (2^61)"
+        )
     return np.ascontiguousarray(values, np.int64)
 
 

@@ -12,7 +12,7 @@ from skewless.core.errors import SkewlessError
 from skewless.workload.stream import check_lengths
 
 MOST_TASKS = 4_000  # of a job
-CLASSES = (0.02, 0.01, 0.63, 0.34)  # shares of the four scheduling classes
+CLASSES = (0.075, 0.078, 0.413, 0.434)  # shares of the jobs in the four scheduling classes
 
 _JOBS = 1_000  # that are drawn at a time
 _SCALE, _TAIL = 0.5, 0.72  # a job has x tasks or more with probability (0.5 / x)^0.72

@@ -5,7 +5,8 @@ from functools import partial
 import numpy as np
 import pytest
 
-from experiments.prompt.figure_2_7 import _spikes, _ties
+from experiments.prompt.figure_2_7 import _spikes
+from experiments.prompt.rates import ties
 from experiments.prompt.rivals import IN_TASKS, PAPERS, PROMPT, WITH_TASKS, Planned, best_candidates, partitioner
 from experiments.prompt.setting import OVERHEAD, PERIOD, Setting, skewed, tpch
 from experiments.prompt.throughput import highest, sustained, sustained_all, sustained_planning
@@ -74,9 +75,16 @@ def test_a_tie_is_a_rate_as_near_to_the_best_rival_as_rates_are_found() -> None:
     def rates(best: float) -> dict[str, float]:
         return {PROMPT: 100.0} | dict.fromkeys(PAPERS, 10.0) | {"PK2": best}
 
-    streams = {"ahead": rates(90), "just": rates(98), "behind": rates(102), "far": rates(120)}
-    assert _ties(streams) == " on just, behind"
-    assert _ties({"ahead": rates(90)}) == " nowhere"
+    streams = {
+        "ahead": rates(90),
+        "little": rates(100 / 1.025),
+        "just": rates(100 / 1.02),
+        "behind": rates(102),
+        "less": rates(102.5),
+        "far": rates(120),
+    }
+    assert ties(streams) == " on just, behind"
+    assert ties({"ahead": rates(90)}) == " nowhere"
 
 
 def test_prompt_is_ahead_of_hash_and_shuffle_under_skew() -> None:
