@@ -100,8 +100,18 @@ class Advice:
         then = f"{self.share_then:.0%}".replace("%", " %")
         waits = f"a row waits {self.trigger + self.took(self.trigger):.2g} s at most."
         if self.share_then > self.little * (1 + 1e-9):
-            return f"{said} The longest trigger within {self.latency:g} s is {self.trigger:.2g} s: it is {then} then."
-        return f"{said} With a trigger of {self.trigger:.2g} s it is {then}, and {waits}"
+            return f"{said} The longest trigger within {self.latency:g} s is {self.trigger:.2g} s: it is {then} then.{self._limited}"
+        return f"{said} With a trigger of {self.trigger:.2g} s it is {then}, and {waits}{self._limited}"
+
+    @property
+    def _limited(self) -> str:
+        """What to do about a source with a limit, where micro-batches look as if there might be one."""
+        if self.exact:
+            return ""
+        return (
+            " All micro-batches had about as many rows: if the source limits them, raise its limit with the trigger, "
+            "or a longer trigger has no more rows."
+        )
 
 
 def advise(batches: Sequence[Timed], latency: float | None = None, little: float = LITTLE) -> Advice:
@@ -112,6 +122,10 @@ def advise(batches: Sequence[Timed], latency: float | None = None, little: float
     micro-batches of `rate` t rows. The one advised is the shortest with which the fixed cost is at most `little` of
     them and each is done before the next begins. If that takes longer than `latency` from a row's arrival to its
     result, it is the longest that does not.
+
+    Rows are taken to come by the clock. Where a source gives each micro-batch as many rows whatever the trigger, as
+    `rate-micro-batch` and a limit such as `maxOffsetsPerTrigger` do, its rate is not known, and the trigger that is
+    advised holds only if the limit is raised with it.
 
     Parameters
     ----------
