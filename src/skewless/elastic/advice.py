@@ -100,7 +100,8 @@ class Advice:
         then = f"{self.share_then:.0%}".replace("%", " %")
         waits = f"a row waits {self.trigger + self.took(self.trigger):.2g} s at most."
         if self.share_then > self.little * (1 + 1e-9):
-            return f"{said} The longest trigger within {self.latency:g} s is {self.trigger:.2g} s: it is {then} then.{self._limited}"
+            longest = f"The longest trigger within {self.latency:g} s is {self.trigger:.2g} s: it is {then} then."
+            return f"{said} {longest}{self._limited}"
         return f"{said} With a trigger of {self.trigger:.2g} s it is {then}, and {waits}{self._limited}"
 
     @property
