@@ -100,6 +100,13 @@ def test_rows_that_take_no_time_leave_the_trigger_to_the_latency() -> None:
 @pytest.mark.parametrize(
     ("batches", "latency", "little", "said"),
     [
+        (
+            [(t, 5, 1.0) for t in range(9)],
+            None,
+            0.1,
+            r"a micro-batch is \(0, 5, 1.0\); give Timed\(began, rows, seconds\)",
+        ),
+        ([Timed(t, "5", 1.0) for t in range(9)], None, 0.1, "rows of a micro-batch is '5'; give a number"),
         ([Timed(t, 5, math.nan) for t in range(9)], None, 0.1, "took nan seconds"),
         ([Timed(t, 5, -1.0) for t in range(9)], None, 0.1, "took -1.0 seconds"),
         (seen(0.1, 0.0, [5] * 4), None, 0.1, "4 micro-batches with rows are done; wait until there are 5"),

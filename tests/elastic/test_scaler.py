@@ -273,6 +273,7 @@ def test_no_more_than_the_bounds_allow() -> None:
         ({"most": 16}, "most is 16; give the numbers of map and of reduce tasks"),
         ({"thres": "0.9"}, "thres is '0.9'; give a number, such as 0.9"),
         ({"stride": "two"}, "no stride 'two'; there are one, straight"),
+        ({"stride": ["one"]}, r"no stride \['one'\]; there are one, straight"),
         ({"d": 0}, "d is 0; give a whole number"),
         ({"d": 1.5}, "d is 1.5; give a whole number"),
         ({"thres": 0.0}, "thres is 0.0; give a number above 0"),

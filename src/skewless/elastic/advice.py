@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, SupportsFloat
 
 import numpy as np
 
@@ -151,6 +151,11 @@ def advise(batches: Sequence[Timed], latency: float | None = None, little: float
     if not 0 < little < 1:
         raise SkewlessError(f"little is {little}; give a share above 0 and below 1, such as 0.1")
     for batch in batches:
+        if not isinstance(batch, Timed):
+            raise SkewlessError(f"a micro-batch is {batch!r}; give Timed(began, rows, seconds)")
+        for name, value in zip(Timed._fields, batch, strict=True):
+            if not isinstance(value, SupportsFloat):
+                raise SkewlessError(f"{name} of a micro-batch is {value!r}; give a number")
         if not (math.isfinite(batch.rows) and batch.rows >= 0):
             raise SkewlessError(f"a micro-batch had {batch.rows} rows; give a finite number of at least 0")
     seen = [batch for batch in batches if batch.rows > 0]

@@ -129,7 +129,7 @@ class Scaler:
         thres: float = 0.9,
         step: float = 0.1,
     ) -> None:
-        if stride not in STRIDES:
+        if not isinstance(stride, str) or stride not in STRIDES:
             raise SkewlessError(f"no stride {stride!r}; there are {', '.join(STRIDES)}")
         if not isinstance(d, int) or isinstance(d, bool) or d < 1:
             raise SkewlessError(f"d is {d!r}; give a whole number of micro-batches, at least 1")
