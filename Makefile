@@ -94,7 +94,7 @@ bench-shuffle: java $(ready) | compiling  ## ShuffleBench's case against Spark's
 bench-chop: java $(ready) | compiling  ## measure functions of whole windows and ways to cut time (about 20 minutes)
 	.venv/bin/python -m benchmarks.spark chop
 
-bench-elastic: java $(ready) | compiling  ## measure workers that follow the load (about 22 minutes)
+bench-elastic: java $(ready) | compiling  ## measure workers that follow the load (about 25 minutes)
 	.venv/bin/python -m benchmarks.elastic
 
 bench-batches: java $(ready) | compiling  ## measure what micro-batches of Spark cost whatever their rows

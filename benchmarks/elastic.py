@@ -9,6 +9,9 @@ nothing, and within 9 d + 2 where it is one worker more; fewer
 workers are busy again after the fall; rows are the same, also if the process is killed at the height of the load and
 started again. Beside it run sixteen workers all the time, and two.
 
+One more run, "clock", has no limit: files come by the clock, whatever the query does, and rows that wait come with the
+next micro-batch. It says how long it takes until W is at most 0.9 again.
+
 `make bench-elastic` runs this and writes docs/results/elastic.md. `python -m benchmarks.elastic runs` makes the runs
 again, or some of them by name, and `python -m benchmarks.elastic page` writes the page from what they left.
 """
@@ -24,6 +27,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
+from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,11 +37,11 @@ import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
 
 import skewless as sk
-from benchmarks import micro_batches
+from benchmarks import by_the_clock, micro_batches
 from benchmarks.executors import EXECUTORS, LASTS, TIMEOUT
+from benchmarks.idle_workers import IDLE, measured_idle
 from benchmarks.skew import MICROSECONDS, Slow
 from skewless.elastic import Range
-from skewless.spark.stage import settle
 from skewless.workload import Zipf
 
 LEAST, MOST, OWNERS = 2, 16, 4
@@ -45,6 +49,7 @@ INTERVAL, D = "6 seconds", 1
 ROWS, TIMES, KEYS, SKEW = 200_000, 6, 20_000, 1.2
 BEFORE, DURING, AFTER = 3, 12, 4
 """Micro-batches of each part."""
+PERIODS = BEFORE + DURING + AFTER
 START = 1_700_000_040_000_000  # a full minute
 KILLED_AFTER = BEFORE + 6
 CALM = 0.9
@@ -56,6 +61,7 @@ WAYS: dict[str, int | Range] = {
     "killed": Range(LEAST, MOST, INTERVAL, d=D),
     "all": MOST,
     "few": LEAST,
+    "clock": Range(LEAST, MOST, INTERVAL, d=D),
 }
 NAMES = {
     "straight": f'{LEAST} to {MOST}, `"straight"`',
@@ -65,6 +71,8 @@ NAMES = {
     "all": f"always {MOST}",
     "few": f"always {LEAST}",
 }
+TICKS = 6
+"""Files that come by the clock, in each interval."""
 LEFT = Path(tempfile.gettempdir()) / "skewless-bench-elastic"
 """What the runs leave for the page."""
 
@@ -73,9 +81,6 @@ def main(asked: list[str]) -> None:
     """Make the runs, write the page, or both."""
     if asked[:1] == ["child"]:
         child(asked[1], Path(asked[2]), again=asked[3:] == ["again"])
-        return
-    if asked[:1] == ["idle"]:
-        print(json.dumps(idle(settings=asked[1])))
         return
     target = Path("docs/results/elastic.md")
     if not target.parent.is_dir():
@@ -93,7 +98,7 @@ def measured(way: str) -> list[dict[str, Any]]:
     """The micro-batches of a run in a process of its own, killed once if that is asked for."""
     folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
     try:
-        write_files(folder)
+        write_files(folder, TICKS if way == "clock" else 1)
         done: list[dict[str, Any]] = []
         command = [sys.executable, "-m", "benchmarks.elastic", "child", way, str(folder)]
         running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -125,15 +130,16 @@ def _lines(running: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def write_files(folder: Path) -> None:
-    """A file for each micro-batch, each of a minute of its own."""
+def write_files(folder: Path, ticks: int) -> None:
+    """So many files for each micro-batch, which has a minute of its own; if there are several, they come later."""
     sizes = [ROWS] * BEFORE + [TIMES * ROWS] * DURING + [ROWS] * AFTER
     keys = Zipf(SKEW, keys=KEYS, seed=3)
-    for name, rows in (("in", sizes), ("warm", [ROWS, TIMES * ROWS] * 2)):
+    (folder / "later").mkdir()
+    for name, rows, files in (("in", sizes, ticks), ("warm", [ROWS, TIMES * ROWS] * 2, 1)):
         (folder / name).mkdir()
-        for i, size in enumerate(rows):
-            times = pa.array(np.full(size, START + i * 60_000_000)).cast(pa.timestamp("us", "UTC"))
-            path = folder / name / f"{i:03d}.parquet"
+        for i, size in enumerate(size // files for size in rows for _ in range(files)):
+            times = pa.array(np.full(size, START + i // files * 60_000_000)).cast(pa.timestamp("us", "UTC"))
+            path = folder / ("later" if files > 1 else name) / f"{i:03d}.parquet"
             pq.write_table(pa.table({"ts": times, "key": keys.take(size)}), path)
             os.utime(path, (1_000_000 + i,) * 2)
 
@@ -147,32 +153,33 @@ def child(way: str, folder: Path, *, again: bool) -> None:
         warm = _windows(spark, folder / "warm", workers, folder / "policies")
         writer = warm.writeStream.format("parquet").option("checkpointLocation", str(folder / f"warm-{again}-{number}"))
         writer.trigger(availableNow=True).start(str(folder / f"warmed-{again}-{number}")).awaitTermination()
-    result = _windows(spark, folder / "in", WAYS[way], folder / "policies")
+    later, seconds = sorted((folder / "later").iterdir()), Range(1, 1, INTERVAL).seconds
+    total = sum(pq.read_metadata(each).num_rows for each in later)
+    result = _windows(spark, folder / "in", WAYS[way], folder / "policies", None if later else 1)
     writer = result.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(processingTime=INTERVAL).start(str(folder / "out"))
-    watching, files, last = sk.watch(query), BEFORE + DURING + AFTER, -1
-    seconds = Range(1, 1, INTERVAL).seconds
+    watching, last, read = sk.watch(query), -1, 0
+    began = by_the_clock.feed(later, folder / "in", seconds, TICKS)
     heard, before = 0, _ran(spark)
-    while last < files - 1:
-        heard += 1
-        if not watching.wait(heard, timeout=300):
+    while read < total if later else last < PERIODS - 1:
+        if not watching.wait(heard + 1, timeout=300):
             sys.exit(f"no micro-batch in 300 s: {query.exception()}")
-        done = query.lastProgress
-        assert done is not None  # one was just heard of
-        last = int(done["batchId"])
-        took = done["durationMs"]["triggerExecution"] / 1000
-        ran = _ran(spark)
-        busy = sum(1 for rows in watching.loads.values() if rows)
-        line = {
-            "batch": last,
-            "rows": done["numInputRows"],
-            "W": took / seconds,
-            "busy": busy,
-            "took": took,
-            "ran": ran - before,
-        }
-        before = ran
-        print(json.dumps({**line, "workers": watching.workers, "why": watching.decision}), flush=True)
+        new = [each for each in query.recentProgress if each["batchId"] > last and each["numInputRows"]]
+        for done in new:
+            last, heard, read = int(done["batchId"]), heard + 1, read + done["numInputRows"]
+            took = done["durationMs"]["triggerExecution"] / 1000
+            ran = _ran(spark)
+            line = {
+                "batch": last,
+                "since": datetime.fromisoformat(done["timestamp"].replace("Z", "+00:00")).timestamp() - began,
+                "rows": done["numInputRows"],
+                "W": took / seconds,
+                "busy": sum(1 for rows in watching.loads.values() if rows),
+                "took": took,
+                "ran": ran - before,
+            }
+            before = ran
+            print(json.dumps({**line, "workers": watching.workers, "why": watching.decision}), flush=True)
     query.processAllAvailable()  # the micro-batch without rows that closes the last but one window
     query.stop()
     _check(spark, folder)
@@ -185,9 +192,12 @@ def _ran(spark: SparkSession) -> float:
     return float(sum(stage["executorRunTime"] for stage in stages)) / 1000
 
 
-def _windows(spark: SparkSession, files: Path, workers: int | Range, policies: Path) -> DataFrame:
-    source = spark.readStream.schema("ts timestamp, key long").option("maxFilesPerTrigger", 1).parquet(str(files))
-    keyed = sk.keyed(source, "key", workers=workers, split="bounded")
+def _windows(
+    spark: SparkSession, files: Path, workers: int | Range, policies: Path, limit: int | None = 1
+) -> DataFrame:
+    reader = spark.readStream.schema("ts timestamp, key long")
+    limited = reader if limit is None else reader.option("maxFilesPerTrigger", limit)
+    keyed = sk.keyed(limited.parquet(str(files)), "key", workers=workers, split="bounded")
     return keyed.window("ts", "60 seconds", watermark="0 seconds").agg(folder=str(policies), n=Slow())
 
 
@@ -201,19 +211,14 @@ def _check(spark: SparkSession, folder: Path) -> None:
             sys.exit(f"window {minute} of key {key} is there twice")
         found[minute, key] = n
     expected = {}
-    for i in range(BEFORE + DURING + AFTER - 1):  # the watermark has not passed the last one
-        keys = pq.read_table(folder / "in" / f"{i:03d}.parquet")["key"].to_numpy()
+    files = sorted((folder / "in").glob("*.parquet"))
+    for i in range(PERIODS - 1):  # the watermark has not passed the last one
+        of_minute = files[len(files) // PERIODS * i :][: len(files) // PERIODS]
+        keys = np.concatenate([pq.read_table(file)["key"].to_numpy() for file in of_minute])
         pairs = zip(*(each.tolist() for each in np.unique(keys, return_counts=True)), strict=True)
         expected.update({(i, key): n for key, n in pairs})
     if found != expected:
         sys.exit(f"{len(found)} windows were written, {len(expected)} expected, or their counts differ")
-
-
-def measured_idle() -> list[dict[str, float]]:
-    """Milliseconds of tasks that have nothing to do, in each of the ways, each in a process of its own."""
-    command = [sys.executable, "-m", "benchmarks.elastic", "idle"]
-    ways = ([*command, each] for each in IDLE)
-    return [json.loads(subprocess.check_output(way, text=True).splitlines()[-1]) for way in ways]
 
 
 def measured_executors() -> dict[str, dict[str, int]]:
@@ -227,82 +232,12 @@ OTHERS: dict[str, Callable[[], Any]] = {"idle": measured_idle, "executors": meas
 """What is measured besides the runs."""
 
 
-IDLE = {
-    "with": "a Python function, as in `sk.session` and in every function of ours",
-    "without": "a Python function over TCP, with nothing left out of the garbage collection",
-    "alone": "a Python function in `sk.session` that imports nothing of ours, and leaves out what is imported",
-    "bare": "the same in a session that has none of our settings but the sockets",
-}
-"""What a task without rows runs; the last two tell what of the first is due to our imports and to our settings."""
-
-
-def idle(settings: str) -> dict[str, float]:
-    """Milliseconds of a task without rows, in Python and in the JVM alone."""
-    with_ours, sockets = settings == "with", str(settings != "without").lower()
-    if settings == "bare":
-        builder = SparkSession.builder.master("local[2]").config("spark.ui.enabled", "false")
-        spark = builder.config("spark.python.unix.domain.socket.enabled", sockets).getOrCreate()
-        spark.sparkContext.setLogLevel("ERROR")
-    else:
-        spark = sk.session(2, spark_python_unix_domain_socket_enabled=sockets)
-
-    def alone(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import gc
-
-        if gc.get_freeze_count() == 0:
-            gc.collect()
-            gc.freeze()
-        yield from batches
-
-    def function(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        if with_ours:
-            settle()
-        yield from batches
-
-    def seconds(tasks: int, *, python: bool) -> float:
-        df = spark.range(0, 2000, 1, 2).selectExpr("id", "int(id % 4) as w").repartitionById(tasks, "w")
-        if python:
-            chosen = function if settings in ("with", "without") else alone
-            df = df.mapInArrow(chosen, "id long, w int")
-        began = time.perf_counter()
-        df.write.format("noop").mode("overwrite").save()
-        return time.perf_counter() - began
-
-    out = {}
-    for python in (False, True):
-        best = {tasks: min(seconds(tasks, python=python) for _ in range(6)) for tasks in (4, 64)}
-        out["python" if python else "jvm"] = (best[64] - best[4]) / 60 * 1000
-    if with_ours:
-        out |= _following(spark)
-    spark.stop()
-    return out
-
-
-def _following(spark: SparkSession) -> dict[str, float]:
-    """Milliseconds of a small micro-batch with a number of workers, and with a range that has to stay there."""
-    folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
-    spark.range(0, 200_000, 1, 20).selectExpr("id % 1000 as key", "id").write.parquet(str(folder / "in"))
-    source = spark.readStream.schema("key long, id long").option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))
-    ways: dict[str, int | Range] = {"fixed": 4, "range": Range(4, 4, INTERVAL)}
-    times: dict[str, list[float]] = {name: [] for name in ways}
-    for turn in range(3):  # the first warms up
-        for name, workers in ways.items():
-            rows = sk.keyed(source, "key", workers=workers).repartition()
-            writer = rows.writeStream.format("noop").option("checkpointLocation", str(folder / f"{name}-{turn}"))
-            query = writer.trigger(availableNow=True).start()
-            query.awaitTermination()
-            if turn:
-                times[name] += [each["durationMs"]["triggerExecution"] for each in query.recentProgress[1:]]
-    shutil.rmtree(folder)
-    return {name: float(np.median(each)) for name, each in times.items()}
-
-
 def page() -> list[str]:
     """The page from what the runs left."""
-    runs = {way: json.loads((LEFT / f"{way}.json").read_text()) for way in WAYS}
-    idle_ones = dict(zip(IDLE, json.loads((LEFT / "idle.json").read_text()), strict=True))
+    runs = {way: _result(way) for way in WAYS}
+    idle_ones = dict(zip(IDLE, _result("idle"), strict=True))
     with_ours = idle_ones["with"]
-    executors = json.loads((LEFT / "executors.json").read_text())
+    executors = _result("executors")
     first, last = BEFORE, BEFORE + DURING
     lines = [
         "# Workers that follow the load",
@@ -349,10 +284,13 @@ def page() -> list[str]:
         lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
     lines += ["", "## Micro-batch by micro-batch", "", "Workers with rows, and W.", ""]
     lines += ["| | rows | " + " | ".join(NAMES[way] for way in NAMES) + " |", "|---|---|" + "---|" * len(NAMES)]
-    for batch in range(BEFORE + DURING + AFTER):
+    for batch in range(PERIODS):
         each = {way: next((one for one in runs[way] if one["batch"] == batch), None) for way in NAMES}
         cells = [f"{one['busy']}, {one['W']:.2f}" if one else "" for one in each.values()]
         lines.append(f"| {batch} | {next(one for one in each.values() if one)['rows']:,} | " + " | ".join(cells) + " |")
+    seconds = Range(1, 1, INTERVAL).seconds
+    names = f"{NAMES['straight']}, `d` = {D}"
+    lines += ["", *by_the_clock.section(runs["clock"], first * seconds, last * seconds, CALM, names)]
     lines += [
         "",
         "## An idle worker's task",
@@ -388,6 +326,14 @@ def page() -> list[str]:
         each = executors[name]
         lines.append(f"| {what} | {each['first']} | {each['end']} | {each['least']} to {each['most']} |")
     return lines
+
+
+def _result(name: str) -> Any:
+    """What a run left."""
+    left = LEFT / f"{name}.json"
+    if not left.exists():
+        sys.exit(f"the run {name} has left no {left}; make it with `python -m benchmarks.elastic runs {name}`")
+    return json.loads(left.read_text())
 
 
 def _held(done: dict[int, dict[str, Any]]) -> float:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from itertools import groupby
 
 from experiments import costs
-from experiments.figure import SCALES, Cell, Measured, Scale, Table, command
+from experiments.figure import SCALES, Cell, Check, Measured, Scale, Table, command
 from experiments.results import Record
 
 NAMES: dict[Scale, str] = {"small": "Small scale", "full": "Full scale"}
@@ -98,7 +99,7 @@ def _section(runs: Sequence[Record]) -> Iterator[str]:
         yield ""
         marks = {True: "yes", False: "**no**"}
         checks = [
-            (check.name + ("" if check.essential else " (a detail)"), check.value, check.bound, marks[check.holds])
+            (check.name + ("" if check.essential else " (a detail)"), told(check), check.bound, marks[check.holds])
             for check in run.checks
         ]
         yield from _rows(("check", "measured", "bound", "holds"), checks)
@@ -144,6 +145,18 @@ def written(cell: Cell) -> str:
     if size >= 10:
         return f"{cell:.1f}"
     return f"{cell:.2f}" if size >= 0.1 or round(cell, 2) == cell else f"{cell:.2g}"
+
+
+def told(check: Check) -> str:
+    """The value of a check, with as many digits as it takes to see whether it keeps the bound.
+
+    >>> told(Check("late", 0.7512, high=0.75)), told(Check("late", 0.8912, high=0.75))
+    ('0.751', '0.89')
+    """
+    text, digits = written(check.value), 3
+    while replace(check, value=float(text.replace(",", ""))).holds != check.holds and digits < 16:
+        text, digits = f"{check.value:,.{digits}f}", digits + 1
+    return text
 
 
 def outdated(record: Record) -> bool:

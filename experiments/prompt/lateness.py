@@ -83,7 +83,6 @@ class Lateness:
                     f"{name} plus two standard errors",
                     over[load, name].mean + 2 * over[load, name].error,
                     high=1.0,
-                    essential=load in BEYOND,
                     why=self.reason(load),
                 )
                 for load in LOADS
@@ -94,7 +93,6 @@ class Lateness:
                     f"3.7b: late micro-batches at {load:.0%}, group-ahead over the better of the two, much fewer",
                     max(over[load, name].mean for name in (ONE, GROUPS)),
                     high=MUCH,
-                    essential=load in BEYOND,
                     why=self.reason(load),
                 )
                 for load in LOADS

@@ -190,6 +190,44 @@ def test_the_number_stays_once_two_micro_batches_began_within_an_interval(tmp_pa
     assert loop.workers < 11
 
 
+def test_a_clock_that_is_set_back_once_does_not_hold_the_number_for_good(tmp_path: Path) -> None:
+    loop = routed(tmp_path, Range(1, 16, "1 second", d=3))
+    for batch, began in enumerate([0, 1_300_000, 1_900_000]):  # was set back by 0.7 s, in a micro-batch of 1.3 s
+        loop.hear(seen(batch, 1300, 1, began=began))
+    assert loop.scaling is not None
+    assert loop.scaling.untimed
+    for batch in range(3, 12):
+        loop.hear(seen(batch, 1300, 1, began=1_900_000 + 1_300_000 * (batch - 2)))
+    assert (loop.scaling.untimed, loop.workers) == (True, 1)
+    for batch in range(12, 15):
+        loop.hear(seen(batch, 1300, 1, began=1_900_000 + 1_300_000 * (batch - 2)))
+    assert (loop.scaling.untimed, loop.workers) == (False, 2)
+
+
+def test_another_trigger_holds_the_number_where_w_is_at_most_thres(tmp_path: Path) -> None:
+    loop = routed(tmp_path, Range(1, 16, "1 second", d=1))
+    loop.hear(seen(0, 8800, 1, began=0))
+    assert loop.workers == 10
+    untimed = []
+    for batch in range(1, 100):  # one after the other, of 0.88 s
+        loop.hear(seen(batch, 8800, 10, began=batch * 880_000 + 7_920_000))
+        assert loop.scaling is not None
+        untimed.append(loop.scaling.untimed)
+    assert all(untimed[untimed.index(True) :])
+
+
+def test_it_says_that_it_cannot_tell_until_a_micro_batch_has_waited_for_its_time(tmp_path: Path) -> None:
+    loop = routed(tmp_path, Range(1, 4, "1 second", d=5))
+    said = "cannot be told whether the query falls behind, or has another trigger"
+    assert not any(said in line for line in loop.describe())
+    for batch, began in enumerate([300_000, 1_600_000, 2_950_000, 4_250_000]):  # back to back, of 1.3 s
+        loop.hear(seen(batch, 1300, 1, began=began))
+        assert any(said in line for line in loop.describe())
+    loop.hear(seen(4, 500, 1, began=5_560_000))
+    loop.hear(seen(5, 500, 1, began=7_004_000))
+    assert not any(said in line for line in loop.describe())
+
+
 def test_micro_batches_that_fall_behind_begin_within_no_interval_of_each_other(tmp_path: Path) -> None:
     # Spark begins the next one at once, or at the next multiple of the interval, which may be sooner than an interval.
     loop = routed(tmp_path, Range(1, 4, "1 second", d=2))

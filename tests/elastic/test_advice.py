@@ -62,6 +62,18 @@ def test_with_equal_rows_only_what_is_outside_is_known_to_be_fixed() -> None:
     assert "at least 50 ms" in str(found)
 
 
+def test_with_equal_rows_it_says_that_a_limit_has_to_be_raised_too() -> None:
+    times = [0.21, 0.4, 0.3, 0.25, 0.6, 0.22, 0.35]  # back to back: as many rows, whatever the time since the last one
+    began = [sum(times[:number]) for number in range(len(times))]
+    limited = [Timed(at, 1000, took, 0.05) for at, took in zip(began, times, strict=True)]
+    for latency in (None, 5.0, 0.6):
+        found = advise(limited, latency)
+        assert found.trigger is not None
+        assert "if the source limits them, raise its limit with the trigger" in str(found)
+    assert "limit" not in str(advise(seen(0.2, 1e-5, [1000, 4000, 2000, 8000, 3000, 6000])))
+    assert "limit" not in str(advise(limited, 0.1))  # no trigger is advised
+
+
 def test_it_says_what_no_trigger_can_do() -> None:
     rows = [1000, 4000, 2000, 8000, 3000, 6000]
     too_much = advise(seen(0.2, 1e-3, rows), 5.0)
@@ -88,6 +100,13 @@ def test_rows_that_take_no_time_leave_the_trigger_to_the_latency() -> None:
 @pytest.mark.parametrize(
     ("batches", "latency", "little", "said"),
     [
+        (
+            [(t, 5, 1.0) for t in range(9)],
+            None,
+            0.1,
+            r"a micro-batch is \(0, 5, 1.0\); give Timed\(began, rows, seconds\)",
+        ),
+        ([Timed(t, "5", 1.0) for t in range(9)], None, 0.1, "rows of a micro-batch is '5'; give a number"),
         ([Timed(t, 5, math.nan) for t in range(9)], None, 0.1, "took nan seconds"),
         ([Timed(t, 5, -1.0) for t in range(9)], None, 0.1, "took -1.0 seconds"),
         (seen(0.1, 0.0, [5] * 4), None, 0.1, "4 micro-batches with rows are done; wait until there are 5"),

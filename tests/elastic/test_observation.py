@@ -46,10 +46,13 @@ def test_fewer_tasks_take_no_longer_than_expected_where_stages_are_not_told(
         ({"keys": NAN}, "keys is nan"),
         ({"map_time": -1.0, "reduce_time": 0.0}, "map_time is -1.0"),
         ({"map_time": 0.0, "reduce_time": NAN}, "reduce_time is nan"),
+        ({"interval": "1"}, "interval is '1'; give a number, such as 1.0"),
+        ({"rows": None}, "rows is None; give a number"),
+        ({"map_time": "0.1", "reduce_time": 0.0}, "map_time is '0.1'; give a number"),
         ({"map_time": 0.1}, "map_time is 0.1 and reduce_time is None; give both, or neither"),
     ],
 )
-def test_what_cannot_have_been_measured_is_refused(measured: dict[str, float], said: str) -> None:
+def test_what_cannot_have_been_measured_is_refused(measured: dict[str, object], said: str) -> None:
     with pytest.raises(SkewlessError, match=said):
         Observation(**{"interval": 1.0, "processing": 0.5, "rows": 10, "keys": 2, **measured})
 

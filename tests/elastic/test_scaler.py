@@ -8,7 +8,7 @@ import pytest
 
 from skewless.core.errors import SkewlessError
 from skewless.elastic import Decision, Observation, Parallelism, Scaler
-from support.stages import Load, follow
+from support.stages import Clocked, Load, follow
 
 FEW, MANY = Parallelism(1, 1), Parallelism(8, 8)
 USUAL = Load(rows=1000, keys=70, row_cost=0.001, key_cost=0.01)
@@ -200,6 +200,25 @@ def test_a_decision_goes_no_further_than_all_d_micro_batches_ask_for(stride: str
     assert (then.map, then.reduce) == numbers  # 2 * 1.0 / 0.9 = 2.2
 
 
+def test_the_least_extreme_one_counts_unless_rows_rise_with_every_micro_batch() -> None:
+    for rows, then in (((1000, 2000, 3000), 8), ((1000, 2000, 2100), 3), ((1000, 3000, 2000), 3), ((3000, 2000, 1), 3)):
+        follower = Scaler(FEW, MANY, Parallelism(2, 1), d=3)
+        for ratio, number in zip((1.2, 2.0, 3.5), rows, strict=True):
+            now = follower.observe(Observation(1.0, ratio, number, 0, ratio, 0.0))
+        assert now.map == then, rows  # 2 * 3.5 / 0.9 = 7.8, and 2 * 1.2 / 0.9 = 2.7
+
+
+@pytest.mark.parametrize(("d", "late", "within"), [(1, 1, 100), (2, 0, 75), (2, 1, 150), (3, 0, 150), (3, 1, 270)])
+def test_a_backlog_that_a_source_without_a_limit_piles_up_is_worked_off(d: int, late: int, within: int) -> None:
+    source = Clocked()
+    scaler = Scaler(Parallelism(2, 1), Parallelism(16, 1), d=d)
+    risen = [(at - source.rise, seen) for at, seen in source.follow(scaler, 1000, late) if at > source.rise]
+    back = next(at + seen.processing for at, seen in risen if seen.ratio <= 0.9)
+    assert back <= within
+    assert max(seen.ratio for _, seen in risen[-100:]) <= 0.9
+    assert scaler.parallelism.map == 6  # (24 / 6 + 1) / 6 = 0.83, as with a limit
+
+
 def test_a_decision_may_be_reversed_after_the_grace_only() -> None:
     follower = scaler(d=2)
     maps = [follower.observe(seen).map for seen in only_w(1.2, 1.2, 0.3, 0.3, 0.3, 1.2, 1.2, 1.2)]
@@ -254,6 +273,7 @@ def test_no_more_than_the_bounds_allow() -> None:
         ({"most": 16}, "most is 16; give the numbers of map and of reduce tasks"),
         ({"thres": "0.9"}, "thres is '0.9'; give a number, such as 0.9"),
         ({"stride": "two"}, "no stride 'two'; there are one, straight"),
+        ({"stride": ["one"]}, r"no stride \['one'\]; there are one, straight"),
         ({"d": 0}, "d is 0; give a whole number"),
         ({"d": 1.5}, "d is 1.5; give a whole number"),
         ({"thres": 0.0}, "thres is 0.0; give a number above 0"),

@@ -39,6 +39,20 @@ def test_a_section_has_all_that_a_figure_says() -> None:
     assert "part here" not in text
 
 
+@pytest.mark.parametrize(
+    ("check", "said"),
+    [
+        (Check("late", 0.7512, high=0.75), "0.751"),
+        (Check("late", 0.75000012, high=0.75), "0.7500001"),
+        (Check("late", 0.7499, high=0.75), "0.75"),
+        (Check("gain", 12_344.8, low=12_345), "12,344.800"),
+        (Check("gain", float("nan"), low=1.0), "nan"),
+    ],
+)
+def test_a_value_has_the_digits_that_show_whether_it_keeps_its_bound(check: Check, said: str) -> None:
+    assert f"| {check.name} | {said} | " in page.render([replace(SMALL, checks=(check,))])
+
+
 def test_verdicts_that_part_are_named() -> None:
     text = page.render([SMALL, FULL])
     assert "| partly | agrees |" in text

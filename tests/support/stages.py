@@ -39,6 +39,37 @@ class Step:
     then: Parallelism
 
 
+@dataclass(frozen=True)
+class Clocked:
+    """A source without a limit, whose rows come by the clock: a micro-batch gets all that came since the one before.
+
+    Seconds are those since the start, `rise` is when the rate rises to the sixfold, for good.
+    """
+
+    interval: float = 6.0
+    rate: float = 200_000 / 6
+    row_cost: float = 20e-6
+    fixed: float = 1.0
+    rise: float = 18.0
+
+    def arrived(self, at: float) -> float:
+        """The rows that came until then."""
+        return self.rate * (at + 5 * max(0.0, at - self.rise))
+
+    def follow(self, scaler: Scaler, until: float, late: int) -> list[tuple[float, Observation]]:
+        """The micro-batches and when each began, if decisions come into force so many micro-batches late."""
+        decided = [scaler.parallelism] * (late + 1)
+        at, read, done = self.interval, 0.0, []
+        while at < until:
+            ran, rows, read = decided[-late - 1], self.arrived(at) - read, self.arrived(at)
+            busy = rows * self.row_cost / ran.map
+            seen = Observation(self.interval, busy + self.fixed, rows, 0, busy, 0.0, ran=ran)
+            done.append((at, seen))
+            decided.append(scaler.observe(seen))
+            at = max(at + seen.processing, (at // self.interval + 1) * self.interval)
+        return done
+
+
 def follow(scaler: Scaler, loads: Iterable[Load], *, staged: bool = True) -> list[Step]:
     """The micro-batches of these loads, each with the numbers that were decided after the one before."""
     steps = []

@@ -80,7 +80,8 @@ def keyed(
         The stream's name, shown in metrics and messages.
     interval
         The time from one micro-batch to the next, such as "1 second", which is that of the query's trigger; needed for
-        a range of workers.
+        a range of workers. Under `availableNow` the number stays only if two micro-batches fit into an interval;
+        otherwise it cannot be told from a trigger that falls behind, and climbs.
     """
     if not keys:
         raise SkewlessError(

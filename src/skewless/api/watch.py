@@ -148,7 +148,9 @@ class Watch:
     def advice(self, latency: str | None = None) -> Advice:
         """How much of the micro-batches is fixed cost, and the trigger with which it would be at most a tenth.
 
-        It is worked out from the last micro-batches that Spark tells of, at least five of them with rows.
+        It is worked out from the last micro-batches that Spark tells of, at least five of them with rows. Rows are
+        taken to come by the clock: if the source limits the rows of a micro-batch, as `maxFilesPerTrigger` and
+        `maxOffsetsPerTrigger` do, raise the limit with the trigger.
 
         Parameters
         ----------

@@ -6,8 +6,12 @@ micro-batch reads; for state, a placement. Either comes into force some micro-ba
 passed over by the scaler.
 
 No public API tells the trigger of a query. With the interval that was given, Spark begins at most one micro-batch
-between one multiple of the interval and the next. Two that begin there prove another trigger, such as availableNow: how
-long a micro-batch takes then says nothing about the load, and the number stays for the rest of the run.
+between one multiple of the interval and the next. Two that begin there are taken as another trigger, such as
+availableNow: how long a micro-batch takes then says nothing about the load, and the number stays. A wall clock that is
+set back looks the same, so that the number follows the load again once `SINGLE` micro-batches in a row began in an
+interval of their own. The number stays only if two micro-batches fit into an interval; otherwise another trigger cannot
+be told from one that falls behind, and the number climbs. A micro-batch that waited for a multiple of the interval
+tells the two apart, and `describe` says as long as there was none.
 
 If micro-batches begin an interval or more after the one before had ended, the trigger may be longer than the interval,
 so that W is too high; or there were no rows to begin with. That cannot be told apart, and `describe` says it.
@@ -23,6 +27,14 @@ from skewless.elastic.parallelism import Side
 
 SAID = 5
 """Micro-batches in a row that begin late, from which on that is said."""
+
+
+SINGLE = 10
+"""Micro-batches in a row, each alone in its interval, after which the trigger is taken to be the interval again. With
+another trigger and W of at most 0.9, two begin in one interval sooner than that."""
+
+ON_TIME = 0.05
+"""The part of an interval within which a micro-batch begins if it waited for a multiple of it."""
 
 
 class Scaling:
@@ -55,11 +67,14 @@ class Scaling:
         self.last: str | None = None
         """The last decision, in words."""
         self.untimed = False
-        """Whether this run has another trigger than one of the interval."""
+        """Whether this run seems to have another trigger than one of the interval."""
+        self.waited = False
+        """Whether a micro-batch of this run has waited for a multiple of the interval, as with a trigger of it."""
         self.idle = 0
         """Micro-batches in a row that began an interval or more after the one before had ended."""
         self._ended: int | None = None
         self._slot: int | None = None  # the multiple of the interval that the last micro-batch began after
+        self._single = 0  # micro-batches in a row that were alone in their interval
         self._hinted = False  # whether the number is that of a query that starts, and may be another stream's
         self.go_on(asked.least)
 
@@ -75,7 +90,7 @@ class Scaling:
 
     def begin(self, query: str) -> None:
         """A run has begun: from the number that its query had last, if the folder knows it."""
-        self.untimed, self._slot, self.idle, self._ended = False, None, 0, None
+        self.untimed, self.waited, self._slot, self._single, self.idle, self._ended = False, False, None, 0, 0, None
         if self._file is not None:
             known = self._file.remembered(query, repr(self.asked))
             usual = self.asked.least if self._hinted else self.workers
@@ -128,6 +143,12 @@ class Scaling:
                 f"two micro-batches began within one interval of {self.asked.interval}, so the query's trigger is "
                 "another one, such as availableNow: the number of workers stays"
             )
+        elif self.ratio is not None and not self.waited:
+            lines.append(
+                f"no micro-batch has waited for a multiple of {self.asked.interval} yet, so it cannot be told whether "
+                "the query falls behind, or has another trigger, such as availableNow, with which the number of "
+                "workers climbs for nothing"
+            )
         if self.idle >= SAID:
             lines.append(
                 f"the last {self.idle} micro-batches began {self.asked.interval} or more after the one before had "
@@ -137,8 +158,12 @@ class Scaling:
         return lines
 
     def _wait(self, began: int, seconds: float) -> None:
-        """Count micro-batches that began late."""
-        late = self._ended is not None and began - self._ended >= microseconds(self.asked.interval)
+        """Count micro-batches that began late, and see whether this one waited for its time."""
+        interval = microseconds(self.asked.interval)
+        late = self._ended is not None and began - self._ended >= interval
+        little = ON_TIME * interval
+        if self._ended is not None and began - self._ended >= little and began % interval <= little:
+            self.waited = True
         self.idle = self.idle + 1 if late else 0
         self._ended = began + round(seconds * 1e6)
         if self.idle == SAID:
@@ -147,6 +172,10 @@ class Scaling:
     def _timed(self, began: int) -> bool:
         """Whether the run may have a trigger of the interval, as far as micro-batches have shown."""
         slot = began // microseconds(self.asked.interval)
+        self._single = 0 if slot == self._slot else self._single + 1
+        if self.untimed and self._single >= SINGLE:
+            self.untimed = False
+            log.info("%d micro-batches in a row began in intervals of their own: the number follows again", SINGLE)
         if slot == self._slot and not self.untimed:
             self.untimed = True
             log.info("two micro-batches began within %s: the number of workers stays", self.asked.interval)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, SupportsFloat
 
 import numpy as np
 
@@ -100,8 +100,19 @@ class Advice:
         then = f"{self.share_then:.0%}".replace("%", " %")
         waits = f"a row waits {self.trigger + self.took(self.trigger):.2g} s at most."
         if self.share_then > self.little * (1 + 1e-9):
-            return f"{said} The longest trigger within {self.latency:g} s is {self.trigger:.2g} s: it is {then} then."
-        return f"{said} With a trigger of {self.trigger:.2g} s it is {then}, and {waits}"
+            longest = f"The longest trigger within {self.latency:g} s is {self.trigger:.2g} s: it is {then} then."
+            return f"{said} {longest}{self._limited}"
+        return f"{said} With a trigger of {self.trigger:.2g} s it is {then}, and {waits}{self._limited}"
+
+    @property
+    def _limited(self) -> str:
+        """What to do about a source with a limit, where micro-batches look as if there might be one."""
+        if self.exact:
+            return ""
+        return (
+            " All micro-batches had about as many rows: if the source limits them, raise its limit with the trigger, "
+            "or a longer trigger has no more rows."
+        )
 
 
 def advise(batches: Sequence[Timed], latency: float | None = None, little: float = LITTLE) -> Advice:
@@ -112,6 +123,10 @@ def advise(batches: Sequence[Timed], latency: float | None = None, little: float
     micro-batches of `rate` t rows. The one advised is the shortest with which the fixed cost is at most `little` of
     them and each is done before the next begins. If that takes longer than `latency` from a row's arrival to its
     result, it is the longest that does not.
+
+    Rows are taken to come by the clock. Where a source gives each micro-batch as many rows whatever the trigger, as
+    `rate-micro-batch` and a limit such as `maxOffsetsPerTrigger` do, its rate is not known, and the trigger that is
+    advised holds only if the limit is raised with it.
 
     Parameters
     ----------
@@ -136,6 +151,11 @@ def advise(batches: Sequence[Timed], latency: float | None = None, little: float
     if not 0 < little < 1:
         raise SkewlessError(f"little is {little}; give a share above 0 and below 1, such as 0.1")
     for batch in batches:
+        if not isinstance(batch, Timed):
+            raise SkewlessError(f"a micro-batch is {batch!r}; give Timed(began, rows, seconds)")
+        for name, value in zip(Timed._fields, batch, strict=True):
+            if not isinstance(value, SupportsFloat):
+                raise SkewlessError(f"{name} of a micro-batch is {value!r}; give a number")
         if not (math.isfinite(batch.rows) and batch.rows >= 0):
             raise SkewlessError(f"a micro-batch had {batch.rows} rows; give a finite number of at least 0")
     seen = [batch for batch in batches if batch.rows > 0]

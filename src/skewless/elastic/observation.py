@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from typing import SupportsFloat
 
 from skewless.core.errors import SkewlessError
 from skewless.elastic.parallelism import SIDES, Parallelism, Side
@@ -49,6 +50,11 @@ class Observation:
 
     def __post_init__(self) -> None:
         """Refuse what cannot have been measured."""
+        for name in ("interval", "processing", "rows", "keys", "map_time", "reduce_time"):
+            value = getattr(self, name)
+            optional = value is None and name in ("map_time", "reduce_time")
+            if not optional and not isinstance(value, SupportsFloat):
+                raise SkewlessError(f"{name} is {value!r}; give a number, such as 1.0")
         if not (math.isfinite(self.interval) and self.interval > 0):
             raise SkewlessError(f"an interval of {self.interval} seconds; give a finite number above 0")
         if (self.map_time is None) != (self.reduce_time is None):

@@ -23,7 +23,8 @@ class Range:
         The bounds of the number of workers.
     interval
         The time from one micro-batch to the next, such as "1 second": that of the query's trigger, which no program
-        can ask Spark for.
+        can ask Spark for. Under `availableNow` the number stays only if two micro-batches fit into an interval;
+        otherwise it cannot be told from a trigger that falls behind, and climbs.
     stride, d, thres, step
         As for `Scaler`.
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass
+from itertools import pairwise
 
 from skewless.core.errors import SkewlessError
 from skewless.elastic.observation import Observation
@@ -73,7 +74,13 @@ class Scaler:
     The paper leaves some cases open. If W is too high and neither load rose, the slower stage grows; if W is low and
     neither fell, the stage that can best spare a task gives it up. The same is done if the side that should follow is
     at its bound. No task is given up if the others are expected to be too slow without it. Of the `d` micro-batches the
-    least extreme one counts, so that a decision goes no further than all of them ask for.
+    least extreme one counts, so that a decision goes no further than all of them ask for. The exception is W above
+    `thres` with more rows in each of the `d` than in the one before: rows pile up then, and the newest one counts.
+
+    After a spike that the bounds allow for, "straight" has W at most `thres` again within 2 d + 2 micro-batches. These
+    are micro-batches in which rows do not pile up: a source without a limit gives a micro-batch all rows that came
+    while the one before ran. Until tasks are added, each is longer than the one before then, and the tasks that are
+    added have the backlog to work off too. This takes more time the larger `d` is; the guide has an example.
 
     Parameters
     ----------
@@ -122,7 +129,7 @@ class Scaler:
         thres: float = 0.9,
         step: float = 0.1,
     ) -> None:
-        if stride not in STRIDES:
+        if not isinstance(stride, str) or stride not in STRIDES:
             raise SkewlessError(f"no stride {stride!r}; there are {', '.join(STRIDES)}")
         if not isinstance(d, int) or isinstance(d, bool) or d < 1:
             raise SkewlessError(f"d is {d!r}; give a whole number of micro-batches, at least 1")
@@ -161,8 +168,7 @@ class Scaler:
         return self.last is not None and self.last.direction != direction and self._since <= self.d
 
     def _decide(self, direction: Direction) -> None:
-        least_extreme = min if direction == "out" else max
-        seen = least_extreme(reversed(self._run), key=lambda each: each.ratio)  # the newest of equal ones
+        seen = self._speaker(direction)
         case = Case(direction, self.parallelism, seen, self.zones, self.bounds, self._tried)
         stride = STRIDES[self.stride]
         followed = tuple(side for side in case.free if self._changed(side, direction, seen))
@@ -176,6 +182,14 @@ class Scaler:
         self.parallelism = then
         self._since = 0
         self._run.clear()
+
+    def _speaker(self, direction: Direction) -> Observation:
+        """The micro-batch that speaks for the last d."""
+        rows = [each.rows for each in self._run]
+        if direction == "out" and all(now > was and not same(was, now) for was, now in pairwise(rows)):
+            return self._run[-1]  # rows pile up, so that the least extreme is the oldest, from before they did
+        least_extreme = min if direction == "out" else max
+        return least_extreme(reversed(self._run), key=lambda each: each.ratio)  # the newest of equal ones
 
     def _changed(self, side: Side, direction: Direction, seen: Observation) -> bool:
         """Whether what this side follows has changed in this direction since W entered its zone."""
