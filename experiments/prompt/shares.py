@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -84,7 +86,7 @@ def lines() -> tuple[Scaled, ...]:
         Scaled(
             "micro-batches",
             "not said",
-            f"the fastest third of those after warming up, back to back; {_rounds(found.get('rounds', 1))}",
+            f"the fastest third of those after warming up, back to back; {_rounds(found['shares'])}",
         ),
         Scaled(
             "query", "not said", "count and sum of each key in windows of 5 s; the hottest key has half of the rows"
@@ -92,5 +94,6 @@ def lines() -> tuple[Scaled, ...]:
     )
 
 
-def _rounds(rounds: int) -> str:
+def _rounds(found: list[dict[str, Any]]) -> str:
+    rounds = min(Counter((each["way"], each["rows"]) for each in found).values())
     return f"the median of {rounds} rounds, in which all ways took turns" if rounds > 1 else "each way was run once"
