@@ -180,17 +180,8 @@ def _run(
     for batch in batches:
         own = [job for job in jobs if f"batch = {batch}" in job.get("description", "").split("\n")]
         numbers = sorted({number for job in own for number in job["stageIds"] if number in stages})
-        tasks.append([task for number in numbers for task in _done(f"{api}/stages/{number}/0/taskList?length=1000")])
+        tasks.append([task for number in numbers for task in get(f"{api}/stages/{number}/0/taskList?length=1000")])
     return {"durations": [done[batch] for batch in batches], "tasks": tasks}
-
-
-def _done(address: str) -> list[dict[str, Any]]:
-    """The tasks of a complete stage, once the interface knows of all that they are done."""
-    tasks: list[dict[str, Any]] = get(address)
-    while not all("duration" in task for task in tasks):
-        time.sleep(0.1)
-        tasks = get(address)
-    return tasks
 
 
 def _said(what: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
@@ -204,7 +195,9 @@ def _said(what: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
 
 def _split(duration: dict[str, float], tasks: list[dict[str, Any]]) -> dict[str, float]:
     """Milliseconds of scheduling, communication and execution in a micro-batch, by the time tasks are running."""
-    spans = [(_ms(task["launchTime"]), _ms(task["launchTime"]) + task["duration"]) for task in tasks]
+    began = [_ms(task["launchTime"]) for task in tasks]
+    # Of a task that took less than a millisecond, no duration is listed.
+    spans = [(start, start + task.get("duration", 0)) for start, task in zip(began, tasks, strict=True)]
     metrics = [task["taskMetrics"] for task in tasks]
     run = sum(each["executorRunTime"] for each in metrics)
     moved = sum(
