@@ -53,8 +53,8 @@ def cells(tell: Tell, numbers: Sequence[int] = NUMBERS, tuples: int = TUPLES) ->
             divide = (split.PartLy(blocks).partition, split.Prompt(blocks).partition, split.Hash(blocks).route)
             divided = [[(keys, each(keys)) for keys in batches] for each in divide]
             bsi = [[metrics.bsi(to, blocks) * blocks / len(keys) for keys, to in each] for each in divided]
-            bci = [np.mean([metrics.bci(keys, to, blocks) for keys, to in each]) for each in divided]
-            found.append(Cell(blocks, skew, np.array(bsi[0]), np.array(bsi[1]), float(bci[0] / max(bci[2], 1e-9))))
+            bci = [float(np.mean([metrics.bci(keys, to, blocks) for keys, to in each])) for each in divided]
+            found.append(Cell(blocks, skew, np.array(bsi[0]), np.array(bsi[1]), bci[0] / max(bci[2], 1e-9)))
     return found
 
 
