@@ -67,7 +67,7 @@ def together(seed: int) -> list[dict[str, float]]:
     """A scheduler and a partitioner learn at the same time; their policies are kept."""
     import jax
 
-    from skewless.learn import agents
+    from skewless.learn import agents, policies
     from skewless.learn.environment import Environment
     from skewless.learn.topology import Topology
 
@@ -91,10 +91,10 @@ def together(seed: int) -> list[dict[str, float]]:
                     "late": _rounded((ratio > 1).mean()),
                 }
             )
-    agents.partitioner_weights(ours, 0, {"command": "python -m experiments.partly.agents", "seed": seed}).save(
+    policies.partitioner_weights(ours, 0, {"command": "python -m experiments.partly.agents", "seed": seed}).save(
         policy(seed, "partitioner")
     )
-    layers: dict[str, Any] = dict(agents.advisor_weights(ours).layers)
+    layers: dict[str, Any] = dict(policies.advisor_weights(ours).layers)
     np.savez_compressed(policy(seed, "scheduler"), **layers)
     return points
 

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from experiments.figure import Check, Figure, Measured, Outcome, Scale, Scaled, Table, Tell
+from experiments.partly import blocks_by_skew
 from experiments.partly.setting import BATCHES, BLOCKS, TUPLES, streams
 from experiments.picture import legend
 from skewless import split
@@ -34,6 +35,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     rivals = [name for name in RIVALS if name not in ("prompt", "shuffle")]
     least = min(np.mean([each[name].bsi.mean() for each in found.values()]) for name in rivals)
     better = {name: _more_even(each, rivals) for name, each in found.items()}
+    natural = [value for name, value in beyond.items() if not name.startswith("Zipf")]
+    cells = blocks_by_skew.cells(tell)
     fewer = [name for name, ratio in splits.items() if ratio < 1]
     checks = (
         Check(
@@ -45,6 +48,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 for name, value in beyond.items()
                 if value > 2
             ),
+        ),
+        Check(
+            "the same, the most of words, cluster and lineitem alone",
+            max(natural),
+            high=2.0,
         ),
         Check(
             "mean BCI of PartLy over that of hash, the most of all streams",
@@ -95,11 +103,16 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             essential=False,
             why="Prompt fills blocks to the tuple, which no way of dividing keys by fixed shares can do.",
         ),
+        blocks_by_skew.check(cells),
     )
     worst = max(each["partly"].bsi.max() for each in found.values())
     return Outcome(
         (
-            Scaled("blocks", "24", f"{BLOCKS}"),
+            Scaled(
+                "blocks",
+                "24",
+                f"{BLOCKS}; in the last table {min(blocks_by_skew.NUMBERS)} to {max(blocks_by_skew.NUMBERS)}",
+            ),
             Scaled("tuples of a micro-batch", "not said", f"{TUPLES[scale]:,}, {BATCHES[scale]} micro-batches"),
             Scaled("keys of a micro-batch", "few hundreds to thousands", "300 to 5,000"),
             Scaled("streams", "Tweets, TPC-H, GCM", "words, lineitem, cluster with unseen seeds; Zipf up to 2.0"),
@@ -110,9 +123,10 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         f"{np.median(list(splits.values())):.2f} times in the median; its fragments beyond one a key are "
         f"{min(fragments.values()):.2f} to {max(fragments.values()):.2f} of Prompt's. On "
         f"{sum(bool(each) for each in better.values())} of them a technique that decides tuple by tuple has a lower "
-        f"BSI than PartLy, at most {max(map(_lead, found.values())):.2f} % of a block lower.",
+        f"BSI than PartLy, at most {max(map(_lead, found.values())):.2f} % of a block lower. Of {len(cells)} pairs of "
+        f"a number of blocks and a skew it keeps to the limit in {sum(each.usable for each in cells)}.",
         checks,
-        tuple(_table(name, each) for name, each in found.items()),
+        (*(_table(name, each) for name, each in found.items()), blocks_by_skew.table(cells)),
         lambda figure: _draw(figure, found),
     )
 

@@ -2,7 +2,8 @@
 
 Several seeds are trained, and a policy is kept every few updates. Which of them is shipped is decided by streams that
 neither training nor a figure uses: those whose BSI keeps to the limit on all of them, and of these the one with the
-fewest fragments. Every candidate is in shipped.json with its numbers.
+fewest fragments. It replaces the shipped file, and shipped.json with the numbers of every candidate, only if it is
+better by the same rule than what is shipped on the same streams.
 
 It needs the extra `learn`. Policies that are in the folder already are not trained again, so that seeds can be trained
 beside each other: `python -m experiments.partly.shipped FOLDER 1`, and at the end without a seed. Seeds that are not
@@ -16,6 +17,7 @@ import json
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +26,7 @@ from experiments.partly.setting import BLOCKS, CHOOSING, streams
 from skewless import split
 from skewless.core.arrays import Int64Array
 from skewless.simulate.balance import Balance, balance
+from skewless.split.weights import Weights
 
 RECORD = Path(__file__).with_name("shipped.json")
 SHIPPED = Path(split.__file__).with_name("partly.npz")
@@ -113,7 +116,10 @@ def main(folder: Path, seeds: list[int]) -> None:
         print(f"policies within {MEETS:.0%} of a block and the BCI of hash, by seed: {share}")
     else:
         candidates = candidates_of(SEEDS, folder)
-        best = choose(candidates)
+        best, now = choose(candidates), shipped()
+        if now is not None and choose([now, best]) is now:
+            print(f"the best is {best}, which is no better than what is shipped: {now}. Nothing was written.")
+            return
         told |= {"chosen": asdict(best), "candidates": [asdict(each) for each in candidates]}
         SHIPPED.write_bytes((folder / f"policy-{best.seed}-{best.update}.npz").read_bytes())
         print(best)
@@ -129,12 +135,25 @@ def candidates_of(seeds: Sequence[int], folder: Path) -> list[Candidate]:
     """The policies of these seeds in a folder, on the streams that decide."""
     updates = np.arange(FIRST, UPDATES + 1, EVERY).tolist()
     files = {(seed, update): folder / f"policy-{seed}-{update}.npz" for seed in seeds for update in updates}
+    rivals = _rivals()
+    return [measured(*which, file, rivals) for which, file in files.items()]
+
+
+def shipped() -> Candidate | None:
+    """What the package ships now, on the same streams; nothing if it has no policy."""
+    if not SHIPPED.exists():
+        return None
+    made = Weights.load(SHIPPED).made
+    return measured(made["seed"], made["update"], SHIPPED, _rivals())
+
+
+@cache
+def _rivals() -> tuple[Rivals, ...]:
     prompt, hashed = split.Prompt(BLOCKS).partition, split.Hash(BLOCKS).route
-    rivals = [
+    return tuple(
         (batches, {"prompt": balance(batches, prompt, BLOCKS), "hash": balance(batches, hashed, BLOCKS)})
         for batches in streams("small", CHOOSING).values()
-    ]
-    return [measured(*which, file, rivals) for which, file in files.items()]
+    )
 
 
 if __name__ == "__main__":

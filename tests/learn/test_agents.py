@@ -10,7 +10,7 @@ import pytest
 
 from skewless.core.errors import SkewlessError
 from skewless.elastic import Observation, Parallelism
-from skewless.learn import agents
+from skewless.learn import agents, policies
 from skewless.learn.environment import WAYS, Environment
 from skewless.learn.topology import (
     Topology,
@@ -212,12 +212,12 @@ def test_agents_learn_to_divide_and_to_advise() -> None:
 
 def test_policies_run_without_the_school(played: tuple[agents.Agents, agents.Agents], tmp_path: object) -> None:
     _, after = played
-    agents.partitioner_weights(after, 1, {"command": "test"}).save(tmp_path / "mine.npz")
+    policies.partitioner_weights(after, 1, {"command": "test"}).save(tmp_path / "mine.npz")
     keys = np.random.default_rng(1).zipf(1.4, 5_000) % 50
     blocks = PartLy(6, weights=tmp_path / "mine.npz").partition(keys)
     assert len(Counts.of(blocks.astype(np.int64)).keys) == 6
 
-    weights = agents.advisor_weights(after)
+    weights = policies.advisor_weights(after)
     advisor = Advisor(weights, Parallelism(2, 1), Parallelism(6, 1), Parallelism(4, 1))
     now = advisor.observe(Observation(interval=1.0, processing=1.4, rows=700, keys=9))
     seen = scheduler_sees(jnp.float32(1.4), jnp.int32(4), jnp.float32(1))

@@ -213,6 +213,7 @@ def test_the_run_time_reward_falls_with_the_larger_variance_and_stays_in_the_ran
     ("made", "said"),
     [
         (lambda: Environment(blocks=0), "0 blocks and 256 keys; give at least 1 of each"),
+        (lambda: Environment(blocks=30, keys=20), "30 blocks and 20 keys; .* so give at least 30 keys"),
         (lambda: Environment(observation="all"), "observation is 'all'; choose one of features, paper"),
         (lambda: PartitioningEnv(stage=3), "stage is 3; give 0 to 2"),
         (lambda: batch_of(SMALL, Counts.of(np.arange(9)), blocks=7), "7 blocks do not fit an environment of 6"),

@@ -208,6 +208,15 @@ def test_the_command_trains_on_a_file_and_compares_on_its_last_rows(tmp_path: Pa
     assert "Do not use this policy" in done.output
 
 
+def test_the_command_keeps_one_of_two_micro_batches_to_compare_on(tmp_path: Path) -> None:
+    data = tmp_path / "clicks.csv"
+    data.write_text("page\n" + "\n".join(f"p{i % 7}" for i in range(200)) + "\n")
+    asked = ["learn", "--data", str(data), "--key", "page", "--workers", "2", "--updates", "1", "--batch", "100"]
+    done = CliRunner().invoke(app, [*asked, "--out", str(tmp_path / "mine.npz")])
+    assert done.exit_code == 0, done.output
+    assert "the last 1 of 2 micro-batches" in " ".join(done.output.split())
+
+
 def test_shortcomings_are_said_where_the_policy_is_worse_than_prompt_or_hash() -> None:
     def like(bsi: float, bci: float) -> Balance:
         return Balance(*(np.array([value]) for value in (bsi, bci, 1.0, 0.0)))
@@ -236,6 +245,7 @@ def test_the_command_that_made_a_policy_has_all_of_its_options() -> None:
         (["--out", "."], "--out is ., which is a folder"),
         (["--checkpoint", "."], "--checkpoint is ., which is a folder"),
         (["--checkpoint", "nowhere/one.npz"], "which cannot be written"),
+        (["--checkpoint", "one.npz", "--out", "./one.npz"], "--checkpoint and --out are both one.npz"),
         (["--seed", "-1"], "--seed is -1; give 0 to"),
         (["--data", "clicks.csv", "--batch", "0"], "--batch is 0; give at least 1 row"),
         (["--data", "clicks.csv", "--batch", "-5"], "--batch is -5; give at least 1 row"),

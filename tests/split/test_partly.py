@@ -191,6 +191,7 @@ def spoiled(path: Path, **changes: np.ndarray | None) -> Path:
         ({"block": SHIPPED["block"].astype(np.float64)}, "block is float64"),
         ({"out_bias": np.full(9, np.nan, np.float32)}, "out_bias has values that are no numbers"),
         ({"made": np.array("no json")}, "it does not say how it was made"),
+        ({"made": np.array("[" * 200_000)}, "it does not say how it was made"),
     ],
 )
 def test_a_foreign_file_is_refused_in_words(tmp_path: Path, changes: dict, said: str) -> None:
@@ -246,9 +247,11 @@ def test_wherever_a_byte_is_wrong_a_file_is_read_as_it_was_or_refused_in_words(t
 
 
 def test_what_cannot_be_is_refused(tmp_path: Path) -> None:
-    for hot in (0, "a", 2.5):
+    for hot in (0, "a", 2.5, True):
         with pytest.raises(SkewlessError, match=f"hot is {hot!r} keys; give a whole number of at least 1"):
             split.PartLy(8, hot=hot)  # type: ignore[arg-type]
+    with pytest.raises(SkewlessError, match="learning is 'no'; give True or False"):
+        split.PartLy(8, learning="no")  # type: ignore[arg-type]
     with pytest.raises(SkewlessError, match="weights is 3; give the path of a file"):
         split.PartLy(8, weights=3)  # type: ignore[arg-type]
     with pytest.raises(SkewlessError, match=r"there is no file .*none\.npz; train one with skewless learn --out"):

@@ -25,8 +25,7 @@ import optax
 from skewless.learn.environment import BLOCK_FEATURES, KEY_FEATURES, WAYS, Array, Observation
 from skewless.learn.network import Parameters, init, policy
 from skewless.learn.topology import Advised, Ended, Topology, Turns, divide, draw_batch, episode, heuristic, stage_time
-from skewless.simulate.advisor import ADVICE, LAYERS, SEEN, AdvisorWeights
-from skewless.split.weights import Weights
+from skewless.simulate.advisor import ADVICE, LAYERS, SEEN
 
 Tree: TypeAlias = Any
 ACTOR_LAYERS = ("block", "key", "mid", "out")
@@ -223,17 +222,6 @@ def choices(topology: Topology, settings: Settings, agents: Agents, key: Array, 
 
     found: Array = jax.vmap(one)(keys)
     return found
-
-
-def partitioner_weights(agents: Agents, which: int, made: dict[str, Any]) -> Weights:
-    """The policy of a partitioner agent as `split.PartLy` runs it."""
-    return Weights.of({name: value[which] for name, value in agents.networks.partitioner.items()}, made)
-
-
-def advisor_weights(agents: Agents) -> AdvisorWeights:
-    """The policy of the scheduler agent as `simulate.Advisor` runs it."""
-    names = [name for layer in LAYERS for name in (layer, f"{layer}_bias")]
-    return AdvisorWeights({name: np.asarray(agents.networks.scheduler[name], np.float32) for name in names})
 
 
 def _loss(

@@ -64,7 +64,7 @@ def train(task: Task, show: Callable[[int, str], None] = lambda *_: None) -> Tra
         unseen = {f"Zipf {s:g}, {n:,} keys": _zipf(s, n) for s, n in ((0.8, 1_000), (1.4, 2_000), (2.0, 500))}
     else:
         batches = _micro_batches(task)
-        seen = max(1, round((1 - UNSEEN) * len(batches)))
+        seen = min(len(batches) - 1, max(1, round((1 - UNSEEN) * len(batches))))
         source = resampled([Counts.of(keys) for keys in batches[:seen]], task.workers)
         training = Training(env, schedule=schedule, source=source, seed=task.seed)
         unseen = {f"{task.data}, the last {len(batches) - seen} of {len(batches)} micro-batches": batches[seen:]}
@@ -118,6 +118,10 @@ def _check(task: Task) -> None:
             raise SkewlessError(f"{option} is {file}, which is a folder; give a file in it, as {file / 'mine.npz'}")
         if not folder.is_dir() or not access(file if file.exists() else folder, W_OK):
             raise SkewlessError(f"{option} is {file}, which cannot be written; give a file in a folder of yours")
+    if task.checkpoint is not None and task.checkpoint.resolve() == task.out.resolve():
+        raise SkewlessError(
+            f"--checkpoint and --out are both {task.out}; give the policy and what training goes on from a file each"
+        )
     if not 0 <= task.seed <= LARGEST_SEED:
         raise SkewlessError(f"--seed is {task.seed}; give 0 to {LARGEST_SEED}")
     if task.batch is not None and task.batch < 1:

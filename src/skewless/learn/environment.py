@@ -155,6 +155,11 @@ class Environment:
         """Refuse an environment without room."""
         if self.blocks < 1 or self.keys < 1:
             raise SkewlessError(f"{self.blocks} blocks and {self.keys} keys; give at least 1 of each")
+        if self.blocks > MOST_PARTS and self.keys < self.blocks:
+            raise SkewlessError(
+                f"{self.blocks} blocks and {self.keys} keys; a micro-batch of one key is cut into a piece for each "
+                f"block, so give at least {self.blocks} keys"
+            )
         if self.observation not in OBSERVATIONS:
             raise SkewlessError(f"observation is {self.observation!r}; choose one of {', '.join(OBSERVATIONS)}")
 

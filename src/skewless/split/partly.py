@@ -27,11 +27,17 @@ class PartLy(BlockSplitter):
     """Plans blocks with a small neural network that was trained to keep them even, in tuples and in keys.
 
     The keys come in turn, most frequent first. For each, the network scores every block and every way of dividing the
-    key over it and the next fuller ones: whole, in two to five equal parts, or in parts of 1/2, 1/4 and 1/8. It sees a
-    few numbers for each block and for the key, relative to what is left to place, and one set of weights serves all
-    blocks, so that any number of keys and blocks will do. A key of more than five blocks is first cut into pieces that
-    fit a block, because no way could place it. The keys beyond the hot ones are a group: each stays at its home, and
-    the hot keys are placed around them.
+    key over it and the next fuller ones: whole, in two to five equal parts, or in parts that differ (3/4 and 1/4, 7/8
+    and 1/8, 1/2 and twice 1/4, 1/2, 1/4 and twice 1/8). It sees a few numbers for each block and for the key, relative
+    to what is left to place, and one set of weights serves all blocks, so that it plans any number of keys and blocks.
+
+    How even the plans of the shipped weights are depends on both. Up to a Zipf exponent of 1.4 they are near Prompt's
+    with 5 to 64 blocks, and at 2.0 with 5 to 12. Outside of that the largest block can be a third of a block above the
+    average: with 2 to 4 or 128 and more blocks and hot keys, and at 2.0 with 32 and more. Use `Prompt` there, or train
+    with `skewless learn` on your own stream with your number of blocks; docs/learning.md has the table.
+
+    A key of more than five blocks is first cut into pieces that fit a block, because no way could place it. The keys
+    beyond the hot ones are a group: each stays at its home, and the hot keys are placed around them.
 
     The shipped weights were trained by `python -m experiments.partly.shipped`, and `skewless learn` trains others;
     `PartLy(...).weights.made` says how. Training needs the extra `learn`, planning does not.
@@ -75,17 +81,19 @@ class PartLy(BlockSplitter):
         learning: bool = False,
     ) -> None:
         super().__init__(workers, slide=slide)
-        if not isinstance(hot, (int, np.integer)) or hot < 1:
+        if isinstance(hot, bool) or not isinstance(hot, (int, np.integer)) or hot < 1:
             raise SkewlessError(f"hot is {hot!r} keys; give a whole number of at least 1")
         if weights is not None and not isinstance(weights, (str, PathLike)):
             raise SkewlessError(f"weights is {weights!r}; give the path of a file that skewless learn --out wrote")
+        if not isinstance(learning, (bool, np.bool_)):
+            raise SkewlessError(f"learning is {learning!r}; give True or False")
         missing = [each for each in ("jax", "optax") if learning and find_spec(each) is None]
         if missing:
             raise SkewlessError(
                 f"learning=True needs {' and '.join(missing)}; install the extra: pip install 'skewless[learn]', or "
                 "leave it out to go by the weights as they are"
             )
-        self.hot, self.learning = int(hot), learning
+        self.hot, self.learning = int(hot), bool(learning)
         self.weights = Weights.load(weights)
 
     def _divide(

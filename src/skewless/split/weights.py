@@ -130,7 +130,7 @@ def _wrong(found: Mapping[str, NDArray[Any]]) -> str:
             return f"{name} has values that are no numbers"
     try:
         made = json.loads(str(found["made"])) if "made" in found else None
-    except ValueError:
+    except (ValueError, RecursionError):  # no JSON, or lists in lists without end
         made = None
     return "" if isinstance(made, dict) else "it does not say how it was made"
 

@@ -1,19 +1,31 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from experiments.figure import Measured
-from experiments.partly import agents, figure_4_7, figure_4_8, figure_4_9, figure_4_10, figure_4_13, lessons, shipped
+from experiments.partly import (
+    agents,
+    blocks_by_skew,
+    figure_4_7,
+    figure_4_8,
+    figure_4_9,
+    figure_4_10,
+    figure_4_13,
+    lessons,
+    shipped,
+)
 from experiments.partly.curves import EPISODES, FILE, SCHEMES, SEEDS, UPDATES
-from experiments.partly.setting import BLOCKS, streams
+from experiments.partly.setting import BLOCKS, SEED, streams
 from experiments.prompt.rivals import LEARNED
 from experiments.prompt.setting import Setting
 from skewless import split
 from skewless.simulate.balance import Balance, balances
 from skewless.split.weights import Weights
+from skewless.workload import Zipf
 
 ONE = Measured(1.0, 0.1)
 
@@ -173,3 +185,41 @@ def test_the_shipped_policy_is_the_one_that_the_rule_chooses() -> None:
     assert [sum(map(shipped.meets, found)) for found in by_seed.values()] == [0, 4]  # as the README says
     few = [shipped.Candidate(1, 1, 0.01, 0.5, 0.9), shipped.Candidate(1, 2, 0.014, 0.5, 0.6)]
     assert shipped.choose([*few, shipped.Candidate(1, 3, 0.02, 0.5, 0.3)]) is few[1]
+
+
+@pytest.mark.parametrize(("fragments", "written"), [(0.5, True), (0.6, False), (0.7, False)])
+def test_only_a_policy_that_is_better_than_the_shipped_one_replaces_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fragments: float, written: bool
+) -> None:
+    now, best = shipped.Candidate(2, 150, 0.01, 0.5, 0.6), shipped.Candidate(1, 300, 0.01, 0.5, fragments)
+    for name in ("SHIPPED", "RECORD"):
+        monkeypatch.setattr(shipped, name, tmp_path / name)
+    monkeypatch.setattr(shipped, "candidates_of", lambda seeds, folder: [best])
+    monkeypatch.setattr(shipped, "shipped", lambda: now)
+    shipped.SHIPPED.write_text("old")
+    for seed in shipped.SEEDS:
+        (tmp_path / f"policy-{seed}-300.npz").write_text("new")
+    shipped.main(tmp_path, [])
+    assert shipped.SHIPPED.read_text() == ("new" if written else "old")
+    assert shipped.RECORD.exists() == written
+
+
+def test_a_number_of_blocks_is_usable_if_every_micro_batch_and_the_keys_keep_to_the_limit() -> None:
+    def cell(bsi: float, crowd: float) -> blocks_by_skew.Cell:
+        return blocks_by_skew.Cell(4, 1.4, np.array([0.0, bsi]), np.array([0.0, 0.01]), crowd)
+
+    cells = [cell(0.03, 1.0), cell(0.032, 0.5), cell(0.0, 1.1)]
+    assert [each.usable for each in cells] == [True, False, False]
+    told = blocks_by_skew.check(cells)
+    assert (told.value, told.low, told.holds) == (1.0, 3.0, False)
+    assert "4 blocks, Zipf 1.4: BSI 3.2 % of a block, BCI 0.5 of hash's" in told.why
+
+
+def test_numbers_of_blocks_are_rows_and_skews_are_columns() -> None:
+    found = blocks_by_skew.cells(lambda doing: None, numbers=(3, 8), tuples=5_000)
+    told = blocks_by_skew.table(found)
+    assert [row[0] for row in told.rows] == [3, 8]
+    assert told.rows[1][1 + 4 * 2] == Measured.of(100 * found[-1].bsi)
+    keys = np.array_split(Zipf(2.0, blocks_by_skew.KEYS, SEED).take(15_000), 3)
+    largest = [np.bincount(split.PartLy(8).partition(each)).max() * 8 / len(each) - 1 for each in keys]
+    np.testing.assert_allclose(found[-1].bsi, largest)
