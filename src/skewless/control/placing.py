@@ -136,9 +136,11 @@ class Placing(AnnouncingLoop):
 
     def rebalance(self, workers: int | None = None, *, dry: bool = False) -> tuple[Move, ...]:
         """Ask the placer now, whatever the rule says; the moves it makes, or with `dry` would make."""
-        if workers is not None and not 1 <= workers <= self.partitions:
+        whole = isinstance(workers, (int, np.integer)) and not isinstance(workers, bool)
+        if workers is not None and not (whole and 1 <= workers <= self.partitions):
             raise SkewlessError(
-                f"workers is {workers}; this query has state in {self.partitions} partitions, so 1 to that many can be"
+                f"workers is {workers!r}; give a whole number from 1 to {self.partitions}, as this query has state in "
+                "that many partitions, or leave workers= out"
             )
         if workers is not None and self.scaling is not None:
             raise SkewlessError(

@@ -41,8 +41,8 @@ class Rule:
     byte_cost
         What moving a byte of state costs, in rows, in addition to `cost`. The default is 4 ns, where a row of a simple
         processor takes about 4 us. `python -m benchmarks.handover` measures it without Spark: from 1 MB on a byte
-        takes 2 to 3 ns of processor time to give and to take, more with waiting for the disk or beside other work. The bytes of a
-        move are its share of those that workers have told of, by the resource function of state.
+        takes 2 to 3 ns of processor time to give and to take, more with waiting for the disk or beside other work. The
+        bytes of a move are its share of those that workers have told of, by the resource function of state.
 
     Examples
     --------
