@@ -65,7 +65,7 @@ def test_values_out_of_range_are_refused(options: dict[str, object], says: str) 
     ("options", "says"),
     [
         ({"factor": "x"}, "factor is 'x'; give a number above 0"),
-        ({"window_length": 0}, "window_length is 0; give a whole number of at least 1, such as 1"),
+        ({"window_length": 0}, "window_length is 0; give a whole number of at least 1 round"),
         ({"window_length": 2.5}, "window_length is 2.5; give a whole number"),
     ],
 )

@@ -61,7 +61,7 @@ class AutoFlow(Placer):
         if not (is_number(factor) and 0 < factor <= 1):
             raise SkewlessError(f"factor is {factor!r}; give a number above 0 and up to 1, such as 0.2")
         self.factor = factor
-        self.window_length = whole("window_length", window_length, 1, such_as="1")
+        self.window_length = whole("window_length", window_length, 1, advice=" round")
         self._rounds: deque[FloatArray] = deque(maxlen=self.window_length)
 
     def learn(self, seen: Counts) -> None:

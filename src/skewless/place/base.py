@@ -90,14 +90,14 @@ def in_turn(slots: int, workers: int) -> Int32Array:
     return (np.arange(slots) % workers).astype(np.int32)
 
 
-def whole(name: str, value: object, least: int, most: int | None = None, such_as: str = "") -> int:
+def whole(name: str, value: object, least: int, most: int | None = None, advice: str = "") -> int:
     """The parameter of this name, if it is a whole number within these bounds.
 
     >>> whole("workers", np.int64(4), least=1)
     4
     """
-    fits = isinstance(value, (int, np.integer)) and not isinstance(value, bool)
-    if not (fits and least <= value and (most is None or value <= most)):  # type: ignore[operator]  # it is a number
+    number = int(value) if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else None
+    if number is None or number < least or (most is not None and number > most):
         bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise SkewlessError(f"{name} is {value!r}; give a whole number {bounds}{such_as and ', such as '}{such_as}")
-    return int(value)  # type: ignore[call-overload,no-any-return]
+        raise SkewlessError(f"{name} is {value!r}; give a whole number {bounds}{advice}")
+    return number

@@ -47,7 +47,7 @@ class Consistent(Placer):
 
     def __init__(self, slots: int = SLOTS, replicas: int = 1000) -> None:
         super().__init__(slots)
-        self.replicas = whole("replicas", replicas, 1, such_as="1000")
+        self.replicas = whole("replicas", replicas, 1, advice=", such as 1000")
 
     def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
         # Several new workers come one by one, so that it does not matter whether they are added at once. From 64

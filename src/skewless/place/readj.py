@@ -73,7 +73,7 @@ class Readj(TrackingPlacer):
         tail: bool = False,
     ) -> None:
         super().__init__(slots, replicas, resources, alpha, sigma, utility, tail)
-        self.most_moves = whole("most_moves", most_moves, 0, such_as="5")
+        self.most_moves = whole("most_moves", most_moves, 0, advice=", such as 5")
 
     def assign_items(self, problem: Problem) -> Int32Array:
         """A channel for each item, most of them the one that it was on."""
