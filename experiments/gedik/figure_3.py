@@ -89,7 +89,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             "difference comes with the ring: the algorithms do not know how unevenly it spreads the other items. If "
             f"every channel had as much of these, b would be {level['readj'].mean:.2f} for readj and "
             f"{level['redist'].mean:.2f} for redist (table). The paper's ring has 1000 points for each channel, as "
-            "ours has; what makes it more even is not known.",
+            "ours has; whether it spreads them more evenly is not known.",
         ),
         Check(
             "imbalance of redist over readj, LLL",
