@@ -28,6 +28,8 @@ RUNS = 5
 SLOTS = 4096
 KEYS, TOLD = 20_000, 500
 """Keys of the stream to which workers come, and how many of them a placer is told of."""
+STEPS = ((8,), (4, 8), (16, 8), (10,), (16, 10), (16, 10, 10))
+"""Workers of placements that follow each other."""
 GROWTH = ((8, 8, 256), (1, 16, 256), (2, 32, 512), (1, 64, 1024))
 """Workers before and after, and slots."""
 TOO_SLOW = {("readj", 64)}  # minutes
@@ -69,20 +71,24 @@ def growth() -> list[str]:
 
 
 def _busiest() -> Iterator[str]:
-    """How even a placement is with tail slots that stay and with tail slots that move."""
-    slots, workers = 256, 8
-    yield f"Zipf 1.0, {KEYS:,} keys of which {TOLD} are told apart, {slots} slots on {workers} workers: rows of the"
-    yield "busiest worker over the mean, where only keys move and where tail slots move too (`tail=True`)."
+    """How even placements are, one after the other, with tail slots that stay and with tail slots that move."""
+    slots = 256
+    yield f"Zipf 1.0, {KEYS:,} keys of which {TOLD} are told apart, {slots} slots: rows of the busiest worker over the"
+    yield "mean, where only keys move and where tail slots move too (`tail=True`). A line names the workers of"
+    yield "placements that follow each other, and has the numbers of the last one."
     yield ""
-    yield _row("", *TRACKING)
-    yield _rule(len(TRACKING))
+    yield _row("workers", *(f"{name}{how}" for name in TRACKING for how in ("", ", tail")))
+    yield _rule(2 * len(TRACKING))
     items, shares, seen = _stream(slots)
-    for title, tail in (("keys", False), ("tail slots too", True)):
+    for steps in STEPS:
         cells = []
-        for name in TRACKING:
-            placed = place.make(name, slots=slots, tail=tail).place(seen, None, workers)
-            cells.append(f"{np.bincount(placed.worker_of(items), shares).max() * workers:.2f}")
-        yield _row(title, *cells)
+        for placer in (place.make(name, slots=slots, tail=tail) for name in TRACKING for tail in (False, True)):
+            placed = None
+            for workers in steps:
+                placed = placer.place(seen, placed, workers)
+            assert placed is not None
+            cells.append(f"{np.bincount(placed.worker_of(items), shares).max() * placed.workers:.2f}")
+        yield _row(" to ".join(map(str, steps)), *cells)
 
 
 def _planning() -> Iterator[str]:

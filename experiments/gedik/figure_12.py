@@ -6,6 +6,11 @@ from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Tell
 from experiments.gedik.sweep import SIGMAS, setup, sigmas
 from experiments.gedik.times import draw, milliseconds, table, whole
 
+FASTER = (
+    "The paper has about 10 s for readj and slightly more than 0.5 s for redist, on a machine of its time. Here the "
+    "loops are compiled, the penalties are kept up to date from choice to choice instead of computed anew, as gedik-13 "
+    "says, and readj tries only pairs that include the busiest or the idlest channel."
+)
 LOW, DEFAULT = SIGMAS.index(0.008), SIGMAS.index(0.1)
 
 
@@ -14,13 +19,15 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     times = milliseconds(sigmas("LCL", scale, tell))
     scan, redist, readj = ([whole(times, name, i) for i in range(len(SIGMAS))] for name in ("scan", "redist", "readj"))
     maps = {name: [each.mean for each in times[name]] for name in ("redist", "readj")}
+    readj_ms, redist_ms = readj[LOW], redist[LOW]
     checks = (
         Check("readj, sigma = 0.008 over 0.1", readj[LOW] / readj[DEFAULT], low=50),
         Check("redist, sigma = 0.008 over 0.1", redist[LOW] / redist[DEFAULT], low=3),
         Check("readj over redist at sigma = 0.008", readj[LOW] / redist[LOW], low=8, high=60),
         Check("scan over redist at sigma = 0.008", scan[LOW] / redist[LOW], high=0.5),
         Check("milliseconds of readj at sigma = 0.1", readj[DEFAULT], high=50),
-        Check("milliseconds of readj at sigma = 0.008", readj[LOW], high=10_000),
+        Check("milliseconds of readj at sigma = 0.008", readj_ms, low=5_000, high=20_000, essential=False, why=FASTER),
+        Check("milliseconds of redist at sigma = 0.008", redist_ms, low=250, high=1_000, essential=False, why=FASTER),
         Check(
             "readj's map alone, its growth from sigma = 0.03 to 0.008 over redist's",
             (maps["readj"][0] / maps["readj"][1]) / (maps["redist"][0] / maps["redist"][1]),

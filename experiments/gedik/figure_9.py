@@ -25,7 +25,10 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         maps[letters] = [mapped(each, RUNS[scale]) for each in settings]
     lcl, lll, lql = ([each.mean for each in counters[letters]] for letters in LETTERS)
     mine, quadratic = ([each.mean for each in maps[letters]] for letters in ("LCL", "LQL"))
-    exactly = [mapped(Setting(letters=letters, window=None), 1).mean for letters in ("LCL", "LQL")]
+    exactly = {
+        letters: [round(mapped(Setting(letters=letters, sigma=sigma, window=None), 1).mean) for sigma in SIGMAS]
+        for letters in LETTERS
+    }
     checks = (
         Check("items in the counter, lowest sigma over the highest, LCL", lcl[0] / lcl[-1], low=10),
         Check("items in the counter at sigma = 0.1, LCL", lcl[DEFAULT], low=1000, high=5000),
@@ -41,7 +44,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             high=0.02,
             why="The counter returns items that may pass delta: those up to its error below it. Its error is a tenth "
             "of delta, and delta is far lower under LQL until the second filter, so that fewer items come along there. "
-            f"By the true frequencies the maps have {exactly[0]:.0f} and {exactly[1]:.0f} items at sigma = 0.1.",
+            f"By the true frequencies the maps have {exactly['LCL'][DEFAULT]} and {exactly['LQL'][DEFAULT]} items at "
+            "sigma = 0.1 (table).",
         ),
     )
     rows: tuple[tuple[Cell, ...], ...] = tuple(
@@ -60,7 +64,14 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         f"At sigma = 0.1 the counter has {lcl[DEFAULT]:,.0f} items under LCL and {lql[DEFAULT]:,.0f} under LQL, and "
         f"the map {mine[DEFAULT]:.0f} and {quadratic[DEFAULT]:.0f}.",
         checks,
-        (Table("Items", columns, rows),),
+        (
+            Table("Items", columns, rows),
+            Table(
+                "Items in the map by the true frequencies",
+                ("sigma", *LETTERS),
+                tuple((sigma, *(exactly[letters][i] for letters in LETTERS)) for i, sigma in enumerate(SIGMAS)),
+            ),
+        ),
         lambda figure: _draw(figure, counters, maps),
     )
 

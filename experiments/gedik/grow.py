@@ -162,8 +162,12 @@ def steps(name: str, setting: Setting, runs: int, tell: Tell) -> list[Sample]:
     return [Sample(each) for each in zip(*grown, strict=True)]
 
 
-def alone(name: str, setting: Setting, runs: int, tell: Tell) -> Measured:
-    """The relative imbalance of the tracked items alone, after the last step: without the items that hashing places."""
+def alone(name: str, setting: Setting, runs: int, tell: Tell, evenly: bool = False) -> Measured:
+    """The relative imbalance of the tracked items alone, after the last step: without the items that hashing places.
+
+    With `evenly`, each channel has as much of these other items: that is as if the ring were perfect. It is meant for
+    linear resource functions only.
+    """
     tell(f"{name}, {setting.letters}, the tracked items alone")
     found = []
     for run in range(runs):
@@ -171,6 +175,9 @@ def alone(name: str, setting: Setting, runs: int, tell: Tell) -> Measured:
         mine = np.isin(_items(setting.domain, run)[:FREQUENT], function.items)
         frequencies = _frequencies(setting.z, setting.domain)[:FREQUENT][mine]
         where = _where(function, setting.domain, run)[:FREQUENT][mine]
+        if evenly:
+            frequencies = np.append(frequencies, np.full(setting.channels, (1 - frequencies.sum()) / setting.channels))
+            where = np.append(where, np.arange(setting.channels, dtype=np.int32))
         found.append(
             balance.relative_imbalance(setting.resources, setting.tolerance, frequencies, where, setting.channels)
         )

@@ -12,6 +12,7 @@ from skewless.control.placements import Placements
 from skewless.control.placing import Placing
 from skewless.control.version import Version
 from skewless.core.counts import Counts
+from skewless.core.errors import SkewlessError
 from skewless.core.turn import Turn
 from skewless.place import AutoFlow, Even, Placement, Placer, Readj, Rule, Uniform
 from skewless.place.base import Owners
@@ -66,6 +67,15 @@ def test_a_spike_moves_slots_by_the_rounds_it_lasts(tmp_path: Path, window_lengt
         announced.append(placing.announced)
     assert announced.index(True) + 1 == moves_at
     assert not placing._failed
+
+
+@pytest.mark.parametrize("workers", ["3", 1.5, True, 0, 3])
+def test_a_number_of_workers_that_cannot_be_is_refused(tmp_path: Path, workers: object) -> None:
+    placing = loop(tmp_path, Uniform(4), Rule())
+    says = f"workers is {workers!r}; give a whole number from 1 to 2, as this query has state in that many partitions"
+    with pytest.raises(SkewlessError, match=says):
+        placing.rebalance(workers)  # type: ignore[arg-type]  # what is refused
+    assert placing.version == Version(0)
 
 
 BUSY = (40, 10, 20, 10)  # worker 0 has slots 0 and 2: 60 rows and 20; slot 2 would make it even

@@ -81,3 +81,7 @@ def test_bad_options_are_refused() -> None:
         Even(hot=0)
     with pytest.raises(SkewlessError, match="tolerance is -1; give at least 0"):
         Even(tolerance=-1)
+    with pytest.raises(SkewlessError, match="tolerance is nan; give at least 0"):
+        Even(tolerance=float("nan"))
+    with pytest.raises(SkewlessError, match="hot is True; give a number above 0"):
+        Even(hot=True)

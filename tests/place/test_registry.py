@@ -43,11 +43,32 @@ def test_an_unknown_option_is_refused_with_those_there_are() -> None:
     [
         ({"utility": "AXM"}, "no utility 'AXM'; there are A, APM, APLM, ATM, ATLM"),
         ({"sigma": 0}, "sigma is 0"),
-        ({"replicas": 0}, "replicas is 0"),
-        ({"most_moves": -1}, "most_moves is -1"),
+        ({"sigma": "x"}, "sigma is 'x'; give a number above 0"),
+        ({"replicas": 0}, "replicas is 0; give a whole number of at least 1, such as 1000"),
+        ({"replicas": 2.5}, "replicas is 2.5; give a whole number of at least 1"),
+        ({"slots": True}, "slots is True; give a whole number from 1 to"),
+        ({"most_moves": -1}, "most_moves is -1; give a whole number of at least 0, such as 5"),
+        ({"most_moves": float("nan")}, "most_moves is nan; give a whole number"),
+        ({"most_moves": 2.5}, "most_moves is 2.5; give a whole number"),
+        ({"most_moves": "x"}, "most_moves is 'x'; give a whole number"),
+        ({"tail": "yes"}, "tail is 'yes'; give True if tail slots are to move as keys do, or False"),
+        ({"alpha": True}, "alpha for state is True; give a number above 1"),
         ({"alpha": (1.2, 1.2)}, "give one number, or one each for state, computation, communication"),
     ],
 )
 def test_values_out_of_range_are_refused(options: dict[str, object], says: str) -> None:
     with pytest.raises(SkewlessError, match=says):
         place.make("readj", **options)
+
+
+@pytest.mark.parametrize(
+    ("options", "says"),
+    [
+        ({"factor": "x"}, "factor is 'x'; give a number above 0"),
+        ({"window_length": 0}, "window_length is 0; give a whole number of at least 1 round"),
+        ({"window_length": 2.5}, "window_length is 2.5; give a whole number"),
+    ],
+)
+def test_values_out_of_range_of_autoflow_are_refused(options: dict[str, object], says: str) -> None:
+    with pytest.raises(SkewlessError, match=says):
+        place.make("autoflow", **options)

@@ -92,6 +92,8 @@ def test_without_rows_nothing_is_out_of_balance() -> None:
     [
         ({"alpha": 0}, "alpha is 0; give one number above 0"),
         ({"alpha": (1.2, 1.3)}, "give one number above 0, or one each for state, computation, communication"),
+        ({"alpha": True}, "alpha is True; give one number above 0"),
+        ({"horizon": False}, "horizon is False; give at least 0"),
         ({"alpha": "x"}, "alpha is 'x'; give one number above 0"),
         ({"alpha": [1, 2, 3]}, r"alpha is \[1, 2, 3\]; .* in a tuple"),
         ({"alpha": (1.2, float("nan"), 1.2)}, "alpha is .*nan.*; give one number above 0"),

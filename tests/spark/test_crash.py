@@ -108,6 +108,7 @@ def test_a_query_killed_at_random_gives_the_rows_of_one_that_was_not(spark: Spar
     found = spark.read.parquet(str(tmp_path / "placed")).drop("batch")
     given = running(tmp_path)
     assert min(n for _page, n, _total in given) < 0  # timers were called
+    assert forgotten(given)  # and the ttl ended some lives that began anew
     assert sorted(map(repr, map(tuple, found.collect()))) == sorted(map(repr, given))
     if WHOLE:
         found = spark.read.parquet(str(tmp_path / "counted"))
@@ -174,6 +175,17 @@ def running(folder: Path) -> list[tuple[str | None, int, Decimal]]:
             kept[page] = n, total, newest + QUIET, touched
         done = last
     return given
+
+
+def forgotten(given: list[tuple[str | None, int, Decimal]]) -> set[str | None]:
+    """The pages whose sum fell, which no price and no timer makes it do."""
+    last: dict[str | None, Decimal] = {}
+    found = set()
+    for page, _n, total in given:
+        if total < last.get(page, Decimal(0)):
+            found.add(page)
+        last[page] = total
+    return found
 
 
 def counted(folder: Path, ends: tuple[int, ...]) -> list[tuple[int, int, Decimal, int, int]]:

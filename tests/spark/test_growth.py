@@ -21,7 +21,11 @@ BATCHES, SLOTS, KEYS = 9, 16, 100
 FEW = (3, 2, 4)
 """How many workers are asked for after micro-batches 1, 3 and 5; each number is in force two micro-batches later."""
 MANY = (4, 2, 8)
-NAMES = ["hash", *(name for name in sk.place.NAMES if name != "uniform")]
+PLACERS: dict[str, str | sk.place.Placer] = {
+    "hash": "hash",
+    **{name: name for name in sk.place.NAMES if name != "uniform"},
+    "readj, tail": sk.place.Readj(slots=SLOTS, tail=True),
+}
 
 
 class Totals(sk.SlotProcessor):
@@ -60,7 +64,7 @@ def expected(tables: list[pa.Table]) -> dict[int, Counter[Any]]:
 
 # In `make test` a placer by hashes alone and one by loads: tests/place/test_growth.py has them all, without Spark.
 @pytest.mark.parametrize(
-    ("names", "workers"), [(["consistent", "readj"], FEW), pytest.param(NAMES, MANY, marks=pytest.mark.long)]
+    ("names", "workers"), [(["consistent", "readj"], FEW), pytest.param([*PLACERS], MANY, marks=pytest.mark.long)]
 )
 def test_any_number_of_workers_come_and_go_under_every_placer(
     spark: SparkSession, tmp_path: Path, names: list[str], workers: tuple[int, int, int]
@@ -88,7 +92,7 @@ def test_any_number_of_workers_come_and_go_under_every_placer(
         still = sk.place.Rule(alpha=float("inf"))  # only what is asked for
         for name in names:
             folder, checkpoint = tmp_path / name, tmp_path / f"{name} checkpoint"
-            result = sk.keyed(rows, "key", workers=1, place=name).process(
+            result = sk.keyed(rows, "key", workers=1, place=PLACERS[name]).process(
                 Totals(), "n long, total long", folder=str(folder), slots=SLOTS, rule=still
             )
             queries[name] = start(result, checkpoint, partial(scale, name))

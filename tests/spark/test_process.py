@@ -175,7 +175,7 @@ def test_workers_come_and_go_while_the_query_runs(spark: SparkSession, tmp_path:
     assert given == expected(batches)
     assert set(loads[1]) == {0}
     assert set(watching.loads) == {0, 1}
-    with pytest.raises(sk.SkewlessError, match="workers is 3; this query has state in 2 partitions"):
+    with pytest.raises(sk.SkewlessError, match="workers is 3; give a whole number from 1 to 2, as this query"):
         watching.rebalance(3)
 
 

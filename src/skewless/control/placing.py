@@ -23,6 +23,7 @@ from skewless.core.arrays import Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
 from skewless.place import FadingCounts, Move, Placement, Placer, Rule, moves
+from skewless.place.base import whole
 
 LEAST = 16
 """A key of fewer rows in a micro-batch is not told apart: it may have been sampled but once or twice."""
@@ -136,10 +137,9 @@ class Placing(AnnouncingLoop):
 
     def rebalance(self, workers: int | None = None, *, dry: bool = False) -> tuple[Move, ...]:
         """Ask the placer now, whatever the rule says; the moves it makes, or with `dry` would make."""
-        if workers is not None and not 1 <= workers <= self.partitions:
-            raise SkewlessError(
-                f"workers is {workers}; this query has state in {self.partitions} partitions, so 1 to that many can be"
-            )
+        if workers is not None:
+            advice = ", as this query has state in that many partitions, or leave workers= out"
+            workers = whole("workers", workers, 1, self.partitions, advice)
         if workers is not None and self.scaling is not None:
             raise SkewlessError(
                 f"workers is {workers}, but {self.scaling.asked} of this query follow the load; leave workers= out"

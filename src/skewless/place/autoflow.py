@@ -9,8 +9,9 @@ import numpy as np
 from skewless.core.arrays import FloatArray, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
-from skewless.place.base import SLOTS, Owners, Placer, in_turn
+from skewless.place.base import SLOTS, Owners, Placer, in_turn, whole
 from skewless.place.placement import Placement
+from skewless.place.resources import is_number
 
 
 class AutoFlow(Placer):
@@ -57,13 +58,11 @@ class AutoFlow(Placer):
 
     def __init__(self, slots: int = SLOTS, factor: float = 0.2, window_length: int = 1) -> None:
         super().__init__(slots)
-        if not 0 < factor <= 1:
-            raise SkewlessError(f"factor is {factor}; give a number above 0 and up to 1, such as 0.2")
-        if window_length < 1:
-            raise SkewlessError(f"window_length is {window_length}; give at least 1 round")
+        if not (is_number(factor) and 0 < factor <= 1):
+            raise SkewlessError(f"factor is {factor!r}; give a number above 0 and up to 1, such as 0.2")
         self.factor = factor
-        self.window_length = window_length
-        self._rounds: deque[FloatArray] = deque(maxlen=window_length)
+        self.window_length = whole("window_length", window_length, 1, advice=" round")
+        self._rounds: deque[FloatArray] = deque(maxlen=self.window_length)
 
     def learn(self, seen: Counts) -> None:
         """Take note of a round."""

@@ -43,7 +43,7 @@ class Placer(Prototype, ABC):
     name: ClassVar[str]
 
     def __init__(self, slots: int = SLOTS) -> None:
-        self.slots = _whole("slots", slots, MOST_SLOTS)
+        self.slots = whole("slots", slots, 1, MOST_SLOTS)
 
     def place(self, seen: Counts, previous: Placement | None, workers: int) -> Placement:
         """A placement for this many workers, one version after `previous`; `previous` itself if nothing changes.
@@ -57,7 +57,7 @@ class Placer(Prototype, ABC):
         workers
             The number of workers from now on: as many as before, more, or fewer.
         """
-        workers = _whole("workers", workers, MOST_WORKERS)
+        workers = whole("workers", workers, 1, MOST_WORKERS)
         if previous is not None and previous.tail_slots != self.slots:
             raise SkewlessError(
                 f"the placement has {previous.tail_slots} tail slots and this placer {self.slots}; "
@@ -90,7 +90,14 @@ def in_turn(slots: int, workers: int) -> Int32Array:
     return (np.arange(slots) % workers).astype(np.int32)
 
 
-def _whole(name: str, value: int, most: int) -> int:
-    if not isinstance(value, (int, np.integer)) or not 1 <= value <= most:
-        raise SkewlessError(f"{name} is {value!r}; give a whole number from 1 to {most}")
-    return int(value)
+def whole(name: str, value: object, least: int, most: int | None = None, advice: str = "") -> int:
+    """The parameter of this name, if it is a whole number within these bounds.
+
+    >>> whole("workers", np.int64(4), least=1)
+    4
+    """
+    number = int(value) if isinstance(value, (int, np.integer)) and not isinstance(value, bool) else None
+    if number is None or number < least or (most is not None and number > most):
+        bounds = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise SkewlessError(f"{name} is {value!r}; give a whole number {bounds}{advice}")
+    return number

@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from skewless.core.counts import Counts
-from skewless.core.errors import SkewlessError
 from skewless.core.ring import Ring
-from skewless.place.base import SLOTS, Owners, Placer
+from skewless.place.base import SLOTS, Owners, Placer, whole
 from skewless.place.placement import Placement
 
 STEP = 32  # workers for each one that is added in one step
@@ -48,9 +47,7 @@ class Consistent(Placer):
 
     def __init__(self, slots: int = SLOTS, replicas: int = 1000) -> None:
         super().__init__(slots)
-        if replicas < 1:
-            raise SkewlessError(f"replicas is {replicas}; give at least 1")
-        self.replicas = replicas
+        self.replicas = whole("replicas", replicas, 1, advice=", such as 1000")
 
     def _place(self, seen: Counts, previous: Placement | None, workers: int) -> Owners:
         # Several new workers come one by one, so that it does not matter whether they are added at once. From 64

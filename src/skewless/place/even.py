@@ -12,6 +12,7 @@ from skewless.core.errors import SkewlessError
 from skewless.place.autoflow import rehome
 from skewless.place.base import SLOTS, Owners, Placer, in_turn
 from skewless.place.placement import Placement
+from skewless.place.resources import is_number
 
 
 class Even(Placer):
@@ -47,10 +48,10 @@ class Even(Placer):
 
     def __init__(self, slots: int = SLOTS, hot: float = 0.1, tolerance: float = 0.05) -> None:
         super().__init__(slots)
-        if not 0 < hot <= 1:
-            raise SkewlessError(f"hot is {hot}; give a number above 0 and up to 1, such as 0.1")
-        if tolerance < 0:
-            raise SkewlessError(f"tolerance is {tolerance}; give at least 0, such as 0.05")
+        if not (is_number(hot) and 0 < hot <= 1):
+            raise SkewlessError(f"hot is {hot!r}; give a number above 0 and up to 1, such as 0.1")
+        if not (is_number(tolerance) and tolerance >= 0):
+            raise SkewlessError(f"tolerance is {tolerance!r}; give at least 0, such as 0.05")
         self.hot, self.tolerance = hot, tolerance
 
     def watched(self, workers: int) -> int:

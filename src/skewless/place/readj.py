@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from skewless.core.arrays import BoolArray, Float, Int, Int32Array, Int64Array
-from skewless.core.errors import SkewlessError
 from skewless.core.kernel import inner, lean_kernel
-from skewless.place.base import SLOTS
+from skewless.place.base import SLOTS, whole
 from skewless.place.penalty import NOBODY, Balance, rank, rho, rho_now, utility
 from skewless.place.resources import Resources, Tolerance
 from skewless.place.scan import place_in_order
@@ -74,9 +73,7 @@ class Readj(TrackingPlacer):
         tail: bool = False,
     ) -> None:
         super().__init__(slots, replicas, resources, alpha, sigma, utility, tail)
-        if most_moves < 0:
-            raise SkewlessError(f"most_moves is {most_moves}; give at least 0")
-        self.most_moves = most_moves
+        self.most_moves = whole("most_moves", most_moves, 0, advice=", such as 5")
 
     def assign_items(self, problem: Problem) -> Int32Array:
         """A channel for each item, most of them the one that it was on."""

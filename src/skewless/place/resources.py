@@ -17,8 +17,8 @@ KINDS = ("state", "computation", "communication")
 
 
 def is_number(value: object) -> bool:
-    """Whether something is a real number, which may be infinite, and not a text or a list."""
-    return isinstance(value, Real) and not isnan(value)
+    """Whether something is a real number, which may be infinite, and not a truth value, a text or a list."""
+    return not isinstance(value, bool) and isinstance(value, Real) and not isnan(value)
 
 
 def beta(letter: str, frequencies: FloatArray) -> FloatArray:

@@ -16,7 +16,7 @@ from skewless.place.base import SLOTS, Owners
 from skewless.place.consistent import LAST, Consistent
 from skewless.place.penalty import NOBODY, RANKS, UTILITIES, Balance
 from skewless.place.placement import Placement
-from skewless.place.resources import Resources, Tolerance, beta
+from skewless.place.resources import Resources, Tolerance, beta, is_number
 from skewless.place.threshold import delta, theta
 
 DOMAIN = 1_000_000  # keys that a stream is taken to have as long as they are not counted
@@ -177,13 +177,15 @@ class TrackingPlacer(Consistent):
         super().__init__(slots, replicas)
         self.resources = resources if isinstance(resources, Resources) else Resources(resources)
         self.alpha = Tolerance.of(alpha)
-        if not 0 < sigma <= 1:
-            raise SkewlessError(f"sigma is {sigma}; give a number above 0 and up to 1, such as 0.1")
+        if not (is_number(sigma) and 0 < sigma <= 1):
+            raise SkewlessError(f"sigma is {sigma!r}; give a number above 0 and up to 1, such as 0.1")
         self.sigma = sigma
         if utility not in UTILITIES:
             raise SkewlessError(f"no utility {utility!r}; there are {', '.join(UTILITIES)}")
         self.utility = utility
         self.code = UTILITIES.index(utility)
+        if not isinstance(tail, bool):
+            raise SkewlessError(f"tail is {tail!r}; give True if tail slots are to move as keys do, or False")
         self.tail = tail
 
     def assign(self, problem: Problem, more: bool = False) -> Int32Array:

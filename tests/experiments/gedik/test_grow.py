@@ -125,6 +125,9 @@ def test_the_tracked_items_alone_are_as_balanced_as_the_explicit_map_makes_them(
     for item, channel in zip(function.items.tolist(), function.explicit.tolist(), strict=True):
         loads[channel] += frequencies[rank[item]]
     assert alone("redist", setting, 1, silent).mean == pytest.approx(max(loads) / min(loads) / 1.2)
+    share = (1 - sum(loads)) / 4  # of the other items, on each channel
+    level = (max(loads) + share) / (min(loads) + share) / 1.2
+    assert alone("redist", setting, 1, silent, evenly=True).mean == pytest.approx(level)
 
 
 def test_a_crossing_lies_between_two_values() -> None:
