@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import logging
-import warnings
 from collections import Counter
 from datetime import datetime, timezone
 from pathlib import Path
@@ -32,7 +31,6 @@ from skewless.spark import observe
 from skewless.spark.listen import _streams
 from skewless.spark.observe import top_counts
 from skewless.spark.route import with_key
-from skewless.spark.session import ARROW_BYTES, ARROW_ROWS, MANAGER, PROVIDER, ROCKSDB, prepare
 from skewless.spark.split import policy_in
 from skewless.split import Dalton
 from support.streams import run, settings, start
@@ -389,30 +387,3 @@ def test_a_description_does_not_change(batch: DataFrame) -> None:
 
 def test_workers_default_to_the_shuffle_partitions(spark: SparkSession, batch: DataFrame) -> None:
     assert sk.keyed(batch, "user id").workers == int(spark.conf.get("spark.sql.shuffle.partitions"))
-
-
-def test_a_session_is_configured_for_streams(spark: SparkSession) -> None:
-    built = sk.configure(SparkSession.Builder())
-    assert not [name for name in built._options if name.startswith("spark.ui")]  # the user's web page stays
-    assert built._options["spark.sql.streaming.stateStore.rocksdb.changelogCheckpointing.enabled"] == "true"
-    with pytest.raises(sk.SkewlessError, match="cores is 0; give at least 1"):
-        sk.session(0)
-
-
-def test_a_session_made_elsewhere_is_prepared_with_a_warning_once(spark: SparkSession) -> None:
-    other = spark.newSession()
-    other.conf.set(PROVIDER, "org.apache.spark.sql.execution.streaming.state.HDFSBackedStateStoreProvider")
-    other.conf.set(ARROW_ROWS, "10000")
-    other.conf.set(ARROW_BYTES, "64mb")
-    other.conf.unset(MANAGER)
-    with warnings.catch_warnings(record=True) as said:
-        warnings.simplefilter("always")
-        prepare(other)
-        prepare(other)
-    assert [str(each.message).split(":")[0] for each in said] == [
-        "windows keep their state in RocksDB",
-        f"{ARROW_ROWS} is 10000",
-        f"{ARROW_BYTES} is set",
-        f"{MANAGER} is not set",
-    ]
-    assert other.conf.get(PROVIDER) == ROCKSDB
