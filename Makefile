@@ -106,7 +106,7 @@ bench-route: java $(ready) | compiling  ## measure what routing costs inside Spa
 bench-costs: java $(ready) | compiling  ## measure on Spark what the simulated figures charge (about 8 minutes)
 	.venv/bin/python -m benchmarks.costs
 
-bench-sliding: java $(ready) | compiling  ## measure sliding windows on Spark as their paper does (about 15 minutes)
+bench-sliding: java $(ready) | compiling  ## measure sliding windows on Spark as their paper does (about 25 minutes)
 	.venv/bin/python -m benchmarks.sliding
 
 bench-team: java $(ready) | compiling  ## measure tasks that learn together, on Spark and without it

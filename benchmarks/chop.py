@@ -51,7 +51,7 @@ def table() -> list[str]:
     split = speeds(reports, partitioners(100, BATCHES), REPEATS, lambda _doing: None)
     return [
         "What the split costs, and how the partitioners scale with the costs that the paper's own points imply, are",
-        "[sliding-6](../figures.md#sliding-6) and [sliding-7](../figures.md#sliding-7) of the figures, made by "
+        "[sliding-6](../figures/sliding.md#sliding-6) and [sliding-7](../figures/sliding.md#sliding-7), made by "
         "`make figures`.",
         "",
         "## Costs of a worker",

@@ -10,7 +10,7 @@ workers are busy again after the fall; rows are the same, also if the process is
 started again. Beside it run sixteen workers all the time, and two.
 
 One more run, "clock", has no limit: files come by the clock, whatever the query does, and rows that wait come with the
-next micro-batch. It says how long it takes until W is at most 0.9 again.
+next micro-batch. Its rate is high for three minutes, and it says how long it takes until W is at most 0.9 again.
 
 `make bench-elastic` runs this and writes docs/results/elastic.md. `python -m benchmarks.elastic runs` makes the runs
 again, or some of them by name, and `python -m benchmarks.elastic page` writes the page from what they left.
@@ -50,6 +50,8 @@ ROWS, TIMES, KEYS, SKEW = 200_000, 6, 20_000, 1.2
 BEFORE, DURING, AFTER = 3, 12, 4
 """Micro-batches of each part."""
 PERIODS = BEFORE + DURING + AFTER
+CLOCK_DURING = 30
+"""Intervals of the middle where files come by the clock: enough for what has piled up to be worked off meanwhile."""
 START = 1_700_000_040_000_000  # a full minute
 KILLED_AFTER = BEFORE + 6
 CALM = 0.9
@@ -98,7 +100,7 @@ def measured(way: str) -> list[dict[str, Any]]:
     """The micro-batches of a run in a process of its own, killed once if that is asked for."""
     folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
     try:
-        write_files(folder, TICKS if way == "clock" else 1)
+        write_files(folder, *((TICKS, CLOCK_DURING) if way == "clock" else (1, DURING)))
         done: list[dict[str, Any]] = []
         command = [sys.executable, "-m", "benchmarks.elastic", "child", way, str(folder)]
         running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -130,9 +132,9 @@ def _lines(running: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def write_files(folder: Path, ticks: int) -> None:
-    """So many files for each micro-batch, which has a minute of its own; if there are several, they come later."""
-    sizes = [ROWS] * BEFORE + [TIMES * ROWS] * DURING + [ROWS] * AFTER
+def write_files(folder: Path, ticks: int, during: int) -> None:
+    """So many files for each interval, which has a minute of its own; if there are several, they come later."""
+    sizes = [ROWS] * BEFORE + [TIMES * ROWS] * during + [ROWS] * AFTER
     keys = Zipf(SKEW, keys=KEYS, seed=3)
     (folder / "later").mkdir()
     for name, rows, files in (("in", sizes, ticks), ("warm", [ROWS, TIMES * ROWS] * 2, 1)):
@@ -182,7 +184,7 @@ def child(way: str, folder: Path, *, again: bool) -> None:
             print(json.dumps({**line, "workers": watching.workers, "why": watching.decision}), flush=True)
     query.processAllAvailable()  # the micro-batch without rows that closes the last but one window
     query.stop()
-    _check(spark, folder)
+    _check(spark, folder, BEFORE + (CLOCK_DURING if later else DURING) + AFTER)
     spark.stop()
 
 
@@ -201,8 +203,8 @@ def _windows(
     return keyed.window("ts", "60 seconds", watermark="0 seconds").agg(folder=str(policies), n=Slow())
 
 
-def _check(spark: SparkSession, folder: Path) -> None:
-    """Refuse a result that is not just what the files say."""
+def _check(spark: SparkSession, folder: Path, periods: int) -> None:
+    """Refuse a result that is not just what the files of so many intervals say."""
     rows = spark.read.parquet(str(folder / "out")).select("window.start", "key", "n").toArrow()
     found = {}
     for start, key, n in zip(*(column.to_pylist() for column in rows.columns), strict=True):
@@ -212,8 +214,8 @@ def _check(spark: SparkSession, folder: Path) -> None:
         found[minute, key] = n
     expected = {}
     files = sorted((folder / "in").glob("*.parquet"))
-    for i in range(PERIODS - 1):  # the watermark has not passed the last one
-        of_minute = files[len(files) // PERIODS * i :][: len(files) // PERIODS]
+    for i in range(periods - 1):  # the watermark has not passed the last one
+        of_minute = files[len(files) // periods * i :][: len(files) // periods]
         keys = np.concatenate([pq.read_table(file)["key"].to_numpy() for file in of_minute])
         pairs = zip(*(each.tolist() for each in np.unique(keys, return_counts=True)), strict=True)
         expected.update({(i, key): n for key, n in pairs})
@@ -239,26 +241,35 @@ def page() -> list[str]:
     with_ours = idle_ones["with"]
     executors = _result("executors")
     first, last = BEFORE, BEFORE + DURING
+    own = ROWS * (BEFORE + TIMES * DURING + AFTER) * MICROSECONDS / 1e6
     lines = [
         "# Workers that follow the load",
         "",
         f"Made by `make bench-elastic`, in wall-clock time, with {MOST} local slots on {os.cpu_count()} cores.",
         "",
         f"A micro-batch every {INTERVAL}, of one file, however many wait: {ROWS:,} rows, and {TIMES} times as many in",
-        f"micro-batches {first} to {last - 1}. Windows over {KEYS:,} keys, Zipf {SKEW}, by `bounded`, with an",
-        f"aggregate whose `partial` sleeps {MICROSECONDS} us a row. State is in {OWNERS} partitions. `d` is {D} unless",
-        "said, and a warm-up came before. In each run the rows written were compared with those of the files, and",
-        "were the same: none is missing and none is there twice. One run was killed two seconds after micro-batch",
+        f"micro-batches {first} to {last - 1}. One file with each micro-batch is no rate: rows that are late make no",
+        "micro-batch larger. Where rows come at a rate is [by the clock](#by-the-clock).",
+        "",
+        f"Windows over {KEYS:,} keys, Zipf {SKEW}, by `bounded`, with an aggregate whose `partial` sleeps",
+        f"{MICROSECONDS} us a row. State is in {OWNERS} partitions. `d` is {D} unless said, and a warm-up came before.",
+        "In each run the rows written were compared with those of the files, and were the same: none is missing and",
+        "none is there twice. One run was killed two seconds after micro-batch",
         f"{KILLED_AFTER - 1}, with SIGKILL to all of its processes, and was started again.",
         "",
         "*Back* is the first micro-batch with W at most 0.9 since the rise, counted from there; *again above* are",
-        "those after it with W above 0.9, up to the fall. *Held* is the sum over micro-batches of the workers with",
-        "rows times the time until the next one, and *used* is how much of that is the rows' own cost: both are worked",
-        "out. *Busy* is measured: the seconds that tasks ran in stages that were completed, as Spark's REST interface",
-        "tells them. *Violations* are micro-batches with W above 1.",
+        "those after it with W above 0.9, up to the fall. *Busy* is measured: the seconds that tasks ran in stages",
+        "that were completed, as Spark's REST interface tells them. *Held* is worked out, and is no resource of Spark,",
+        "where a task that has ended holds no slot: it is the sum over micro-batches of the workers with rows times",
+        "the time until the next one. *Used* is how much of that is the rows' own cost, and worked out too.",
+        "*Violations* are micro-batches with W above 1.",
         "",
-        "| workers | back | promised | again above | workers at the height | in the end | worker-seconds held | used | "
-        "busy | violations |",
+        f"All of these runs have the same rows, whose own cost is {own:,.0f} s. The rest of *busy* is what tasks take",
+        f"besides: a micro-batch has {MOST} tasks that combine rows, active or not, and {LEAST} of them with always",
+        f"{LEAST}.",
+        "",
+        "| workers | back | promised | again above | workers at the height | in the end | busy | held, worked out | "
+        "used | violations |",
         "|---|---|---|---|---|---|---|---|---|---|",
     ]
     promised = {"straight": 2 * D + 2, "default": 2 * Range.d + 2, "one": 9 * D + 2}
@@ -276,13 +287,14 @@ def page() -> list[str]:
             above,
             max(each["busy"] for each in high),
             done[max(done)]["busy"],
-            f"{held:,.0f}",
-            f"{sum(each['rows'] for each in done.values()) * MICROSECONDS / 1e6 / held:.0%}",
             f"{sum(each['ran'] for each in done.values()):,.0f}",
+            f"{held:,.0f}",
+            f"{own / held:.0%}",
             sum(each["W"] > 1 for each in done.values()),
         )
         lines.append("| " + " | ".join(str(cell) for cell in cells) + " |")
-    lines += ["", "## Micro-batch by micro-batch", "", "Workers with rows, and W.", ""]
+    lines += ["", "## Micro-batch by micro-batch", ""]
+    lines += ["Workers with rows, and W, where one file comes with each micro-batch, which is not a rate.", ""]
     lines += ["| | rows | " + " | ".join(NAMES[way] for way in NAMES) + " |", "|---|---|" + "---|" * len(NAMES)]
     for batch in range(PERIODS):
         each = {way: next((one for one in runs[way] if one["batch"] == batch), None) for way in NAMES}
@@ -290,7 +302,7 @@ def page() -> list[str]:
         lines.append(f"| {batch} | {next(one for one in each.values() if one)['rows']:,} | " + " | ".join(cells) + " |")
     seconds = Range(1, 1, INTERVAL).seconds
     names = f"{NAMES['straight']}, `d` = {D}"
-    lines += ["", *by_the_clock.section(runs["clock"], first * seconds, last * seconds, CALM, names)]
+    lines += ["", *by_the_clock.section(runs["clock"], first * seconds, (first + CLOCK_DURING) * seconds, CALM, names)]
     lines += [
         "",
         "## An idle worker's task",

@@ -13,6 +13,7 @@ from skewless.workload import Zipf
 
 KEYS, EXPONENTS = 100_000, (0.0, 1.5)  # of Dalton's figures with two sources
 TUPLES = 1_400_000  # of a partitioner in 10 seconds, at the rates of these figures
+FEWER = 140_000  # in one second
 ROUNDS = 7
 
 

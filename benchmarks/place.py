@@ -35,7 +35,7 @@ GROWTH = ((8, 8, 256), (1, 16, 256), (2, 32, 512), (1, 64, 1024))
 TOO_SLOW = {("readj", 64)}  # minutes
 ELSEWHERE = (
     "Gedik's partitioning functions themselves, which do without slots, are measured in",
-    "[Figures of the papers](../figures.md#partitioning-functions-gedik-vldb-journal-2014), made by `make figures`.",
+    "[Figures of the papers](../figures/gedik.md), made by `make figures`.",
 )
 
 

@@ -31,8 +31,10 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
-from benchmarks.sliding_apply import longer, road, scale_apply, tuner
+from benchmarks.sliding_apply import ROAD_CORES, keyed_tuner, road, scale_apply, tuner
 from benchmarks.sliding_nodes import COPIES, Split, partitioner_of, query, row_cost
+from experiments.figure import Measured
+from experiments.sliding.measured import LEVEL
 from experiments.sliding.partition import Partitioner
 from skewless.chop import Merger, Result
 from skewless.spark.staging import owners_of
@@ -45,7 +47,11 @@ FEW, MANY = 150_000, 600_000  # copies of the two runs whose difference is measu
 NODES, RATIO, SECONDS = (1, 2, 3, 4), 100, 8.0
 WAYS = ("window", "batch 2", "batch 10", "batch 33", "batch 50", "pane")
 PANE_SLIDE = 10  # rows: panes of one row would be no panes
-MERGED, STREAMS, TOGETHER = 100_000, (1, 2, 4, 8, 16), (1, 10, 100, 1000)
+MERGED, STREAMS, TOGETHER, ROUNDS = 100_000, (1, 2, 4, 8, 16), (1, 10, 100, 1000), 20
+LEAD = 3
+"""A node is ahead of the others by up to two turns, which are as many windows as there are nodes."""
+MERGES = {"in any order": (MERGED, LEAD), "in order": (0, LEAD), LEVEL: (MERGED, 1)}
+"""The k of the merge and the lead of nodes. Without a lead the results of any number of nodes are the same list."""
 
 
 def split(spark: SparkSession, folder: Path) -> dict[str, Any]:
@@ -102,38 +108,48 @@ def scale(spark: SparkSession, folder: Path) -> dict[str, Any]:
     return found
 
 
-def merge(_spark: SparkSession, _folder: Path) -> dict[str, Any]:
-    """Seconds of a processor for a result in the merge on the driver, against how many nodes the results come from."""
-    found: dict[str, dict[str, float]] = {"in any order": {}, "in order": {}}
-    for streams in STREAMS:
-        for name, k in (("in any order", MERGED), ("in order", 0)):
-            found[name][str(streams)] = _merge_cost(streams, k, TOGETHER[-1])
-        print(f"merge of {streams}:", {name: f"{1e6 * each[str(streams)]:.2f} us" for name, each in found.items()})
+def merge() -> dict[str, Any]:
+    """Seconds of a processor for a result in the merge on the driver, by ways and nodes, round by round.
+
+    Every round has all of them, so that what else the machine does is as bad for one as for another.
+    """
+    found: dict[str, dict[str, list[float]]] = {name: {str(streams): [] for streams in STREAMS} for name in MERGES}
+    for _ in range(ROUNDS):
+        for streams in STREAMS:
+            for name, (k, lead) in MERGES.items():
+                found[name][str(streams)].append(_merge_cost(streams, k, TOGETHER[-1], lead))
+    for name, each in found.items():
+        print(f"merge {name}:", {streams: _microseconds(costs) for streams, costs in each.items()}, flush=True)
     return found
 
 
-def together(_spark: SparkSession, _folder: Path) -> dict[str, Any]:
+def together() -> dict[str, Any]:
     """The same in any order, against how many results are handed in together: what the paper says makes it cheaper."""
-    found = {str(many): _merge_cost(STREAMS[-1], MERGED, many) for many in TOGETHER}
-    print("merge, handed in together:", {many: f"{1e6 * cost:.2f} us" for many, cost in found.items()})
+    found: dict[str, list[float]] = {str(many): [] for many in TOGETHER}
+    for _ in range(ROUNDS):
+        for many in TOGETHER:
+            found[str(many)].append(_merge_cost(STREAMS[-1], MERGED, many, LEAD))
+    print("merge, handed in together:", {many: _microseconds(costs) for many, costs in found.items()}, flush=True)
     return found
 
 
-def _merge_cost(streams: int, k: int, many: int) -> float:
-    """Seconds of a processor for a result, the least of three runs."""
-    # Nodes finish their windows in order, each with a lead of its own of up to three turns.
-    lead = np.random.default_rng(streams).integers(0, 3, MERGED) * streams
-    order = np.argsort(np.arange(MERGED) - lead, kind="stable")
-    took = np.inf
-    for _ in range(3):
-        merger, given = Merger(k, low=0), 0
-        parts = [[Result(int(i)) for i in order[at : at + many]] for at in range(0, MERGED, many)]
-        start = time.process_time()
-        for part in parts:
-            given += len(list(merger.add(part, now=0.0)))
-        took = min(took, (time.process_time() - start) / MERGED)
-        assert given == MERGED
+def _merge_cost(streams: int, k: int, many: int, lead: int) -> float:
+    """Seconds of a processor for a result; nodes finish windows in order, each ahead by less than so many turns."""
+    ahead = np.random.default_rng(streams).integers(0, lead, MERGED) * streams
+    order = np.argsort(np.arange(MERGED) - ahead, kind="stable")
+    merger, given = Merger(k, low=0), 0
+    parts = [[Result(int(i)) for i in order[at : at + many]] for at in range(0, MERGED, many)]
+    start = time.process_time()
+    for part in parts:
+        given += len(list(merger.add(part, now=0.0)))
+    took = (time.process_time() - start) / MERGED
+    assert given == MERGED
     return took
+
+
+def _microseconds(seconds: list[float]) -> str:
+    mean, error = Measured.of(seconds)
+    return f"{1e6 * mean:.2f} ± {1e6 * error:.2f} us"
 
 
 PARTS: dict[str, Callable[[SparkSession, Path], dict[str, Any]]] = {
@@ -141,11 +157,11 @@ PARTS: dict[str, Callable[[SparkSession, Path], dict[str, Any]]] = {
     "scale": scale,
     "apply": scale_apply,
     "tuner": tuner,
-    "longer": longer,
-    "merge": merge,
-    "together": together,
+    "keyed tuner": keyed_tuner,
     "road": road,
 }
+ON_DRIVER: dict[str, Callable[[], dict[str, Any]]] = {"merge": merge, "together": together}
+"""Parts that need no Spark."""
 
 
 def reports(spark: SparkSession, path: Path, rows: int) -> DataFrame:
@@ -186,22 +202,28 @@ def _noop(df: DataFrame) -> None:
 
 
 def main() -> None:
-    """Measure all parts, or those that are named, each in a session of its own."""
-    wanted = sys.argv[1:] or list(PARTS)
-    unknown = [part for part in wanted if part not in PARTS]
+    """Measure all parts, or those that are named, each on Spark in a session of its own."""
+    parts = [*PARTS, *ON_DRIVER]
+    wanted = sys.argv[1:] or parts
+    unknown = [part for part in wanted if part not in parts]
     if unknown:
-        sys.exit(f"no part {unknown[0]!r}; there are {', '.join(PARTS)}")
+        sys.exit(f"no part {unknown[0]!r}; there are {', '.join(parts)}")
     for part in wanted:
-        folder = Path(tempfile.mkdtemp(prefix="skewless-sliding-"))
-        spark = sk.session(CORES, memory="2g", spark_sql_session_timeZone="UTC")
-        try:
-            found = PARTS[part](spark, folder)
-        finally:
-            spark.stop()
-            shutil.rmtree(folder, ignore_errors=True)
+        found = ON_DRIVER[part]() if part in ON_DRIVER else _on_spark(part)
         data = json.loads(DATA.read_text()) if DATA.exists() else {}
-        DATA.write_text(json.dumps({**data, part: found}, indent=1) + "\n")
+        kept = {name: each for name, each in data.items() if name in parts}
+        DATA.write_text(json.dumps({**kept, part: found}, indent=1) + "\n")
         print(f"{part} written to {DATA}", flush=True)
+
+
+def _on_spark(part: str) -> dict[str, Any]:
+    folder = Path(tempfile.mkdtemp(prefix="skewless-sliding-"))
+    spark = sk.session(ROAD_CORES if part == "road" else CORES, memory="2g", spark_sql_session_timeZone="UTC")
+    try:
+        return PARTS[part](spark, folder)
+    finally:
+        spark.stop()
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Makes figures of the papers: `make figures`, `make figures FIG=dalton-9`, `make figures-full`.
 
-Results go to docs/results/figures.json after every figure, and the page docs/figures.md is rendered from them, so that
-figures that are not made again, or that fail, keep what they had.
+Results go to docs/results/figures.json after every figure. The pages docs/figures.md and docs/figures/<paper>.md are
+rendered from them, so that figures that are not made again, or that fail, keep what they had.
 """
 
 from __future__ import annotations
@@ -56,7 +56,9 @@ def keep(docs: Path, modules: Mapping[str, str], *new: results.Record) -> None:
     for record in new:
         records = results.put(records, record)
     results.write(file, records)
-    (docs / "figures.md").write_text(page.render(results.read(file)))
+    for path, text in page.render(results.read(file)).items():
+        (docs / path).parent.mkdir(parents=True, exist_ok=True)
+        (docs / path).write_text(text)
 
 
 def _made(figure: Figure, scale: Scale, docs: Path, tell: Tell) -> results.Record:

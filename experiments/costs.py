@@ -31,8 +31,9 @@ MEASURED: dict[str, float] = {
 `parse` reads a tuple, and `add` adds it to a partial result; `emit`, `partial` and `key` are those of `Costs`; `route`
 decides where a tuple goes, packs and exchanges it, of which `decide` is the decision; `plan` is for each key of a
 micro-batch that Prompt plans, the keys in order already; `pair` compares two texts. `tell` is a partitioner's time for
-a message and its answer, and `merge` that of the Q-table reducer for a round of two. `micro-batch` and `task` are the
-fixed costs of each, and the same `with state` if they keep some.
+a message and its answer after `MESSAGE[1]` tuples, `tell of few` the same after `MESSAGE[0]`, and `merge` that of the
+Q-table reducer for a round of two. `micro-batch` and `task` are the fixed costs of each, and the same `with state` if
+they keep some.
 """
 
 COMBINERS, RATE, WINDOWS = 56, 40_000, 60
@@ -48,6 +49,24 @@ SLOWER = COMBINERS / RATE / (MEASURED["parse"] + WINDOWS * MEASURED["add"])
 """Times that the servers of Dalton's cluster take longer than Spark here, if their combiners sustain that rate."""
 
 MULTIPLES = (0.5, 1.0, 2.0)
+
+MESSAGE = 140_000, 1_400_000
+"""Tuples of a partitioner from one message to the next, for which a message was measured: 1 and 10 s of the figures."""
+
+
+def message(tuples: float, slower: float = SLOWER) -> float:
+    """Seconds of a partitioner for a message and its answer after so many tuples of its own.
+
+    On the line between the two that were measured, and like the nearer one beyond them.
+
+    >>> message(1_400_000) == message(2_800_000) == SLOWER * MEASURED["tell"]
+    True
+    >>> message(140_000) < message(770_000) < message(1_400_000)
+    True
+    """
+    few, many = MESSAGE
+    share = min(1.0, max(0.0, (tuples - few) / (many - few)))
+    return slower * ((1 - share) * MEASURED["tell of few"] + share * MEASURED["tell"])
 
 
 def said(slower: float = SLOWER) -> str:

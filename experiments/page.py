@@ -1,17 +1,16 @@
-"""Renders the results of figures as a page: a row for each figure, then a section for each."""
+"""Renders the results of figures as pages: one with a row and a picture for each figure, and one of details a paper."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import groupby
 
-from experiments import costs
-from experiments.figure import SCALES, Cell, Check, Measured, Scale, Table, command
+from experiments import details
+from experiments.details import NAMES, anchor, outdated, told
+from experiments.figure import SCALES
+from experiments.registry import paper_of
 from experiments.results import Record
-
-NAMES: dict[Scale, str] = {"small": "Small scale", "full": "Full scale"}
+from experiments.text import heads, row
 
 PAPERS = {
     "autoflow": "AutoFlow (Lu et al.)",
@@ -21,14 +20,16 @@ PAPERS = {
     "prompt": "Prompt (Abdelhamid et al., SIGMOD 2020) and Prompt+",
     "sliding": "Sliding windows (Balkesen, Tatbul, DMSN 2011)",
 }
+FIRST = "figures.md"
 
 INTRODUCTION = """\
 # Figures of the papers
 
 Each figure tests a claim of a paper by checks that are computed from what was measured. The verdict is the outcome of
 these checks and nothing else: a figure *agrees* if all of them hold, it *does not* if none of the essential ones does,
-and it agrees *partly* otherwise. The same as data, with every value and bound, is in
-[figures.json](results/figures.json); this page is rendered from it.
+and it agrees *partly* otherwise. Behind the name of each figure are its setup, its checks with what was measured, why
+a check does not hold, and its tables; behind each verdict is how many of the checks hold, details included. The same
+as data, with every value and bound, is in [figures.json](results/figures.json); these pages are rendered from it.
 
 `make figures` makes all figures at a small scale, `make figures FIG=gedik-3` one of them, `make figures FIG=gedik` all
 of a paper, and `make figures-full` makes them at full scale: the paper's sizes, or as near to these as one core comes,
@@ -37,150 +38,97 @@ drawn from one run, the first of them has its time.
 """
 
 
-def render(records: Sequence[Record]) -> str:
-    """The page of these records, which are sorted by figure and scale."""
+def render(records: Sequence[Record]) -> dict[str, str]:
+    """The pages of these records, which are sorted by figure and scale, by their paths from docs/."""
     figures = [list(same) for _, same in groupby(records, key=lambda record: record.id)]
     lines = [*INTRODUCTION.splitlines(), "", *_overview(figures), *_parting(figures)]
-    for _, same in groupby(figures, key=lambda runs: _paper(runs[0])):
-        of_paper = list(same)
-        lines += ["", f"## {_paper(of_paper[0][0])}"]
+    pages = {}
+    for paper, same in groupby(figures, key=lambda runs: paper_of(runs[0].id)):
+        of_paper, title = list(same), PAPERS.get(paper, paper)
+        pages[details_of(paper)] = details.render(title, of_paper)
+        lines += ["", f"## {title}"]
         for runs in of_paper:
             lines += ["", *_section(runs)]
+    return {FIRST: _text(lines), **{path: _text(page) for path, page in pages.items()}}
+
+
+def details_of(paper: str) -> str:
+    """The page of a paper's details, from docs/.
+
+    >>> details_of("dalton")
+    'figures/dalton.md'
+    """
+    return f"figures/{paper}.md"
+
+
+def _text(lines: Sequence[str]) -> str:
     return "\n".join(lines) + "\n"
 
 
+def _link(figure: str) -> str:
+    return f"{details_of(paper_of(figure))}#{anchor(figure)}"
+
+
 def _overview(figures: Sequence[Sequence[Record]]) -> Iterator[str]:
-    yield "| figure | what the paper says | what we got | small | full |"
-    yield "|---|---|---|---|---|"
+    yield from heads("figure", "what the paper says", "what we got", *SCALES)
     for runs in figures:
         by_scale = {run.scale: run for run in runs}
-        verdicts = [by_scale[scale].verdict if scale in by_scale else "not run" for scale in SCALES]
+        verdicts = [_verdict(by_scale[scale]) if scale in by_scale else "not run" for scale in SCALES]
         said = runs[0]
-        cells = (f"[{said.id}](#{anchor(said.id)})", said.claim, said.found, *verdicts)
-        yield _row(*(_escaped(cell) for cell in cells))
+        yield row(f"[{said.id}]({_link(said.id)})", said.claim, said.found, *verdicts)
+
+
+def _verdict(run: Record) -> str:
+    """With how many of its checks hold, details included."""
+    return f"{run.verdict}, {sum(check.holds for check in run.checks)} of {len(run.checks)}"
 
 
 def _parting(figures: Sequence[Sequence[Record]]) -> Iterator[str]:
-    """Where the small and the full scale come to another verdict."""
+    """Where the small and the full scale part, check by check."""
     both = [runs for runs in figures if len(runs) == len(SCALES)]
-    apart = [runs for runs in both if len({run.verdict for run in runs}) > 1]
+    parted = {runs[0].id: list(_parted(*runs)) for runs in both}
     if not both:
         return
     yield ""
-    if not apart:
-        yield "Figures that were made at both scales have the same verdict at both."
+    if not any(parted.values()):
+        yield "Of the figures that were made at both scales, the same checks hold at both."
         return
-    yield "The verdicts of the two scales part here:"
+    yield "Checks that hold at one scale and not at the other:"
     yield ""
-    for runs in apart:
-        told = ", ".join(f"{run.verdict} at the {run.scale} scale" for run in runs)
-        missed = sorted({check.name for run in runs for check in run.checks if not check.holds})
-        old = ", ".join(f"the {run.scale} scale was made with older costs" for run in runs if outdated(run))
-        because = "; ".join([*missed, *filter(None, [old])])
-        yield f"- [{runs[0].id}](#{anchor(runs[0].id)}): {told}, because of: {because}."
+    for figure, lines in parted.items():
+        yield from (f"- [{figure}]({_link(figure)}): {line}." for line in lines)
+
+
+def _parted(one: Record, other: Record) -> Iterator[str]:
+    if one.verdict != other.verdict:
+        yield f"{one.verdict} at the {one.scale} scale, {other.verdict} at the {other.scale} scale"
+    for run in (one, other):
+        if outdated(run):
+            yield f"the {run.scale} scale was made with older costs"
+    found = {check.name: check for check in other.checks}
+    for check in one.checks:
+        twin = found.get(check.name)
+        if twin is not None and twin.holds != check.holds:
+            values = ", ".join(
+                f"{told(each)} at the {run.scale} scale ({'holds' if each.holds else 'does not'})"
+                for each, run in ((check, one), (twin, other))
+            )
+            yield f"{check.name}, {check.bound}: {values}"
 
 
 def _section(runs: Sequence[Record]) -> Iterator[str]:
-    said = runs[0]
+    """A figure's picture, of the largest scale, and how many of its checks hold."""
+    said, shown = runs[0], runs[-1]
     yield f"### {said.id}"
     yield ""
-    yield f"{said.title}. The paper: {said.claim}"
-    for run in runs:
-        yield ""
-        yield f"**{NAMES[run.scale]}: {run.verdict}.** {run.found}"
-        yield ""
-        yield f"Made by `{command(run.id, run.scale)}` in {run.seconds:,.0f} s of one core."
-        if outdated(run):
-            yield "What work costs was measured anew since then, so that this run cannot be compared with newer ones."
-        yield ""
-        yield from _rows(("", "the paper", "here"), [tuple(line) for line in run.setup])
-        yield ""
-        yield f"![{run.title}]({run.picture})"
-        yield ""
-        marks = {True: "yes", False: "**no**"}
-        checks = [
-            (check.name + ("" if check.essential else " (a detail)"), told(check), check.bound, marks[check.holds])
-            for check in run.checks
-        ]
-        yield from _rows(("check", "measured", "bound", "holds"), checks)
-        if run.why:
-            yield ""
-            yield "Where it does not:"
-            yield ""
-            yield from (f"- {line}" for line in run.why.splitlines())
-        for table in run.tables:
-            yield ""
-            yield from _table(table)
-
-
-def _table(table: Table) -> Iterator[str]:
-    yield f"{table.title}:"
+    verdicts = ". ".join(f"{NAMES[run.scale]}: {run.verdict}, {_held(run)}" for run in runs)
+    yield f"{said.title}. {verdicts}. [Setup, checks and tables]({_link(said.id)})."
     yield ""
-    yield from _rows(table.columns, table.rows)
+    yield f"![{shown.title}]({shown.picture})"
 
 
-def _rows(columns: Sequence[str], rows: Sequence[Sequence[Cell]]) -> Iterator[str]:
-    yield _row(*columns)
-    yield "|---" * len(columns) + "|"
-    for row in rows:
-        yield _row(*(_escaped(written(cell)) for cell in row))
-
-
-def written(cell: Cell) -> str:
-    """A cell as text.
-
-    >>> written(12345), written(0.01234), written(3.14159), written(Measured(1.2345, 0.0123))
-    ('12,345', '0.012', '3.14', '1.23 ± 0.01')
-    """
-    if isinstance(cell, str):
-        return cell
-    if isinstance(cell, Measured):
-        mean = written(cell.mean)
-        return f"{mean} ± {cell.error:.{len(mean.partition('.')[2])}f}"
-    if isinstance(cell, int) or cell != cell or abs(cell) == float("inf"):
-        return f"{cell:,}"
-    size = abs(cell)
-    if size >= 100:
-        return f"{cell:,.0f}"
-    if size >= 10:
-        return f"{cell:.1f}"
-    return f"{cell:.2f}" if size >= 0.1 or round(cell, 2) == cell else f"{cell:.2g}"
-
-
-def told(check: Check) -> str:
-    """The value of a check, with as many digits as it takes to see whether it keeps the bound.
-
-    >>> told(Check("late", 0.7512, high=0.75)), told(Check("late", 0.8912, high=0.75))
-    ('0.751', '0.89')
-    """
-    text, digits = written(check.value), 3
-    while replace(check, value=float(text.replace(",", ""))).holds != check.holds and digits < 16:
-        text, digits = f"{check.value:,.{digits}f}", digits + 1
-    return text
-
-
-def outdated(record: Record) -> bool:
-    """Whether a figure was made with other costs than those that are measured today."""
-    return any(costs.outdated(line.ours) for line in record.setup)
-
-
-def anchor(heading: str) -> str:
-    """The anchor of a heading.
-
-    >>> anchor("prompt-2.6")
-    'prompt-26'
-    """
-    return re.sub(r"[^\w -]", "", heading.lower()).replace(" ", "-")
-
-
-def _paper(record: Record) -> str:
-    name = record.id.split("-")[0]
-    return PAPERS.get(name, name)
-
-
-def _row(*cells: str) -> str:
-    return f"| {' | '.join(cells)} |"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("|", "\\|")
+def _held(run: Record) -> str:
+    essential = [check.holds for check in run.checks if check.essential]
+    rest = [check.holds for check in run.checks if not check.essential]
+    also = f" and {sum(rest)} of {len(rest)} details" if rest else ""
+    return f"{sum(essential)} of {len(essential)} checks{also} hold"

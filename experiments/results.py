@@ -52,9 +52,12 @@ class Record:
 
     @property
     def why(self) -> str:
-        """Why it is not that all checks hold; empty if they do."""
-        missed = [f"{check.name}: {check.why or 'the cause is not known.'}" for check in self.checks if not check.holds]
-        return "\n".join(missed)
+        """Why it is not that all checks hold, a line for each cause; empty if they do."""
+        by_cause: dict[str, list[str]] = {}
+        for check in self.checks:
+            if not check.holds:
+                by_cause.setdefault(check.why or "the cause is not known.", []).append(check.name)
+        return "\n".join(f"{'; '.join(names)}: {cause}" for cause, names in by_cause.items())
 
 
 def read(path: Path) -> list[Record]:

@@ -1,8 +1,8 @@
 """Nexmark's queries in Spark's own words.
 
 Each function takes the streams and gives a DataFrame, from batches as from streams, except where its docstring says
-that Spark has no such operator for streams. Where the benchmark leaves open which of several equal rows is meant, the
-earliest is.
+that Spark has no such operator for streams in SQL or DataFrames. Where the benchmark leaves open which of several equal
+rows is meant, the earliest is.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from math import isnan
+from math import isinf
 
 import numpy as np
 
@@ -14,7 +14,6 @@ from experiments.autoflow.reducers import (
     EVEN,
     OFF,
     SHORT,
-    SLOWER,
     SPARK,
     TUPLES,
     Runs,
@@ -27,12 +26,17 @@ from experiments.autoflow.reducers import (
     run_batches,
     run_tuples,
     setup,
+    work_of,
 )
-from experiments.autoflow.setting import FACTOR, FIXED, HALVES, START, WORK, Case
+from experiments.autoflow.setting import FACTOR, FIXED, HALVES, START, Case
 from experiments.autoflow.trace import WITHIN, Trace, in_batches, on_spark
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from skewless.simulate.dataflow import Flow
 
+SLIGHT = 2.0
+"""A spike is slight if latency is at most so many times what it was before."""
+ENOUGH = 30
+"""Micro-batches on Spark with AutoFlow, from which a run can be judged."""
 PARTS = {TUPLES: 3, BATCHES: 2, SPARK: 2}
 """In so many parts of the hot spot, latency has to rise without moving; there may be few micro-batches."""
 
@@ -41,8 +45,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     """All workloads, and one of them by three protocols."""
     all_runs = run_all(FIXED, scale, tell)
     tell("a move by three protocols")
-    protocols = {case.name: _protocols(case, WORK * SLOWER[scale]) for case in FIXED}
-    checks = [check for runs in all_runs for check in _checks(runs)]
+    protocols = {case.name: _protocols(case, work_of(TUPLES, scale)) for case in FIXED}
+    checks = [check for runs in all_runs for check in _checks(runs, scale)]
     longest = {
         name: {how: float(found.latency.max()) for how, found in by_protocol.items()}
         for name, by_protocol in protocols.items()
@@ -57,29 +61,43 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             high=0.5,
         )
     )
+    checks += _enough(all_runs)
     one = all_runs[0]
     return Outcome(
         (
             *setup(FIXED, scale),
             Scaled("the hot spot begins", "not said; moves are seen at 25 and 30 s", f"at {START:g} s, and stays"),
+            Scaled(
+                "periods from the move",
+                "not said",
+                f"from the first move after which loads are within {FACTOR:g} over {WITHIN} periods, which need not be "
+                "the first move; inf if there is none",
+            ),
+            Scaled(
+                "the migration is a slight spike",
+                "by how much is not said",
+                f"from the first move until {WITHIN} periods after its state has left, no latency is above "
+                f"{SLIGHT:g} times the median of the hot reducers in the period before the move",
+            ),
         ),
         f"With 50 % on one of three reducers from {START:g} s on, its latency is {one.tuples[OFF].peak:.1f} s after "
         f"{one.case.seconds:g} s without moving and rises; with AutoFlow no row takes longer than "
         f"{one.tuples[AUTOFLOW].peak:.1f} s, with even {one.tuples[EVEN].peak:.1f} s. With 80 % it is "
         f"{all_runs[1].tuples[OFF].peak:.0f}, {all_runs[1].tuples[AUTOFLOW].peak:.1f} and "
         f"{all_runs[1].tuples[EVEN].peak:.1f} s: state leaves only behind the giver's queue. In all four, AutoFlow "
-        f"keeps {kept['AutoFlow']:,} rows, a global barrier {kept['barrier']:,}, and announce, copy, in force none. "
+        f"keeps {kept['AutoFlow']:,} rows, a global barrier {kept['barrier']:,}, and announce, copy, in force none by "
+        "construction, as its rows wait for micro-batches instead. "
         "Micro-batches have latency of their own: where they cost as much as on Spark, and all rows are waited for, "
         f"the longest latency of {one.case.on} is {mild['announce']:.1f} s, {mild['batches']:.1f} s without moving and "
         f"{mild['calm']:.1f} s without a hot spot; that of {most.case.on} is {harsh['announce']:.1f} s, and "
         f"{harsh['batches']:.1f} s without moving.",
         tuple(checks),
-        (peaks(all_runs), _table(protocols), _isolated(all_runs), moving(all_runs)),
+        (peaks(all_runs), _table(protocols), _isolated(all_runs, scale), moving(all_runs)),
         lambda figure: draw(figure, all_runs),
     )
 
 
-def _checks(runs: Runs) -> Sequence[Check]:
+def _checks(runs: Runs, scale: Scale) -> Sequence[Check]:
     found: list[Check] = []
     case = runs.case
     for kind, traces in kinds(runs).items():
@@ -94,26 +112,36 @@ def _checks(runs: Runs) -> Sequence[Check]:
                 low=1.05,
             )
         )
+        found.append(
+            Check(
+                f"{case.on}, {kind}: longest latency during the first move over the median before it",
+                traces[AUTOFLOW].over_before(case.hot, case.start),
+                low=1,
+                high=SLIGHT,
+                essential=False,
+                why=_backlog(traces, case),
+            )
+        )
         for name in (AUTOFLOW, EVEN):
             if name not in traces:
                 continue
             panel, trace = case.on if name == AUTOFLOW else f"{case.on} by even", traces[name]
             periods = trace.until_no_rise(case.hot, case.start)
-            isolated = "" if kind == TUPLES else _longer(runs, name)
+            why = _never(trace, case) + ("" if kind == TUPLES else _longer(runs.case, name, work_of(kind, scale)))
             found += [
                 Check(
                     f"{panel}, {kind}: periods from the move until no hot reducer's latency rises",
                     periods,
                     high=WITHIN,
                     essential=name == AUTOFLOW,
-                    why=_never(trace, case) + isolated,
+                    why=why,
                 ),
                 Check(
                     f"{panel}, {kind}: difference of loads over the largest, in the last third",
                     trace.spread,
                     high=FACTOR,
                     essential=name == AUTOFLOW,
-                    why=isolated,
+                    why=why,
                 ),
                 Check(
                     f"{panel}, {kind}: throughput of hot reducers over the others', in the last third",
@@ -121,10 +149,43 @@ def _checks(runs: Runs) -> Sequence[Check]:
                     low=1 - FACTOR,
                     high=1 / (1 - FACTOR),
                     essential=False,
-                    why=isolated,
+                    why=why,
                 ),
             ]
     return found
+
+
+def _enough(all_runs: Sequence[Runs]) -> list[Check]:
+    """Whether every run on Spark has enough micro-batches; nothing if none was measured."""
+    there = {runs.case.on: runs.spark[AUTOFLOW] for runs in all_runs if runs.spark}
+    if not there:
+        return []
+    panel = min(there, key=lambda each: len(there[each].ends))
+    least = there[panel]
+    return [
+        Check(
+            "Spark: micro-batches with autoflow, the fewest",
+            len(least.ends),
+            low=ENOUGH,
+            essential=False,
+            why=f"{panel} was measured for {least.seconds:.0f} s, and half of its micro-batches take more than "
+            f"{least.period:.1f} s.",
+        )
+    ]
+
+
+def _backlog(traces: dict[str, Trace], case: Case) -> str:
+    """How much of the spike is there without the migration: the same time in the run without moving isolates that."""
+    on, off = traces[AUTOFLOW], traces[OFF]
+    changes = np.flatnonzero(on.changed >= case.start)
+    if not len(changes):
+        return "There was no move after the hot spot had begun."
+    start, end = on.changed[changes[0]], max(on.moved[changes[0]], on.changed[changes[0]]) + WITHIN * on.period
+    return (
+        "The rows that came to a hot reducer before the move are done before its state leaves, and "
+        f"latency rises meanwhile. The run without moving isolates that: from {start:.0f} to {end:.0f} s its longest "
+        f"latency is {off.peak_within(start, end):.1f} s, and with AutoFlow {on.peak_within(start, end):.1f} s."
+    )
 
 
 def _never(trace: Trace, case: Case) -> str:
@@ -138,30 +199,38 @@ def _never(trace: Trace, case: Case) -> str:
     return "No placement brought the loads within the factor before the run ended. "
 
 
-def _isolating(case: Case, name: str) -> dict[str, Trace]:
+def _isolating(case: Case, name: str, work: float) -> dict[str, Trace]:
     """Simulated runs in micro-batches that differ in one thing each: what one costs, how long it runs, the rate."""
     long = replace(case, seconds=2 * case.seconds)
     fixed = of_batch()
     kinds_of = {
         f"{fixed:.2f} s each": (case, fixed),
         f"{fixed:.2f} s each, for {long.seconds:g} s": (long, fixed),
-        f"{SHORT:g} s each": (case, SHORT),
+        _cheap(): (case, SHORT),
         f"{SHORT:g} s each, for {long.seconds:g} s": (long, SHORT),
-        f"{fixed:.2f} s each, half the rows, for {long.seconds:g} s": (replace(long, load=case.load / 2), fixed),
+        _half(case): (replace(long, load=case.load / 2), fixed),
     }
-    return {how: in_batches(run_batches(each, name, WORK, cost), each) for how, (each, cost) in kinds_of.items()}
+    return {how: in_batches(run_batches(each, name, work, cost), each) for how, (each, cost) in kinds_of.items()}
 
 
-def _longer(runs: Runs, name: str) -> str:
+def _cheap() -> str:
+    return f"{SHORT:g} s each"
+
+
+def _half(case: Case) -> str:
+    return f"{of_batch():.2f} s each, half the rows, for {2 * case.seconds:g} s"
+
+
+def _longer(case: Case, name: str, work: float) -> str:
     """What isolates it: the same in micro-batches that cost less, and with fewer rows."""
-    case, found = runs.case, _isolating(runs.case, name)
-    told = "; ".join(f"{how}: {_settles(trace, case)}" for how, trace in found.items())
+    found = _isolating(case, name, work)
+    told = "; ".join(f"{how}: {_settles(found[how], case)}" for how in (_cheap(), _half(case)))
     half = next((each for each in HALVES if each.name.startswith(f"half {case.name}")), None)
     measured = None if half is None else on_spark(half, name)
     return (
         "A micro-batch has the rows that came during the one before, so that one which a hot reducer makes long brings "
         "the next one more rows, and a decision reaches the second one after it. Runs in simulated micro-batches "
-        f"isolate that, with the same workload and placer. {told}."
+        f"isolate that, with the same workload and placer, and a table below has them all. {told}."
         + ("" if measured is None else f" On Spark, with half the rows: {_settles(measured, case)}.")
     )
 
@@ -169,21 +238,26 @@ def _longer(runs: Runs, name: str) -> str:
 def _settles(trace: Trace, case: Case) -> str:
     """What is checked of a run, in words."""
     periods = trace.until_no_rise(case.hot, case.start)
-    since = "the loads never come within the factor" if isnan(periods) else f"no rise {periods:g} periods after a move"
+    if trace.settled(case.start) is None:
+        since = "the loads never come within the factor"
+    elif isinf(periods):
+        since = "the loads come within the factor, and latency still rises"
+    else:
+        since = f"no rise {periods:g} periods after a move"
     return (
         f"{since}, slope {trace.trend(case.hot):+.3f} s a second and loads {trace.spread:.2f} apart in the last third"
     )
 
 
-def _isolated(all_runs: Sequence[Runs]) -> Table:
+def _isolated(all_runs: Sequence[Runs], scale: Scale) -> Table:
     """The same as a table."""
     rows: list[tuple[Cell, ...]] = []
     for runs in all_runs:
         case = runs.case
         for name in (AUTOFLOW, EVEN):
-            for how, trace in _isolating(case, name).items():
+            for how, trace in _isolating(case, name, work_of(BATCHES, scale)).items():
                 periods = trace.until_no_rise(case.hot, case.start)
-                shown: Cell = "never" if isnan(periods) else periods
+                shown: Cell = "never" if isinf(periods) else periods
                 rows.append(
                     (
                         case.name,
@@ -201,7 +275,7 @@ def _isolated(all_runs: Sequence[Runs]) -> Table:
             "workload",
             "placer",
             "micro-batches",
-            "periods from the move",
+            "periods from the move that levels the loads",
             "slope of the hot reducers in the last third",
             "loads apart there",
             "longest latency, s",
@@ -248,7 +322,8 @@ def _table(protocols: dict[str, dict[str, Flow]]) -> Table:
             )
     columns = ("workload", "protocol", "moves", "rows kept", "longest kept, s", "median latency, s", "99 %", "longest")
     return Table(
-        "The placer AutoFlow by three protocols, and what micro-batches take without a move, simulated",
+        "The placer AutoFlow by three protocols, and what micro-batches take without a move, simulated; "
+        "in micro-batches no row is kept, by construction",
         columns,
         tuple(rows),
     )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from math import isnan
-
 from experiments.autoflow.reducers import (
     AUTOFLOW,
     DELAY,
@@ -11,7 +9,6 @@ from experiments.autoflow.reducers import (
     PERIOD,
     PLACERS,
     SLOW,
-    SLOWER,
     TUPLES,
     Runs,
     draw,
@@ -23,8 +20,9 @@ from experiments.autoflow.reducers import (
     run_tuples,
     setup,
     shorter,
+    work_of,
 )
-from experiments.autoflow.setting import WANDERING, WORK, Case
+from experiments.autoflow.setting import WANDERING, Case
 from experiments.autoflow.trace import Trace, simulated
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 
@@ -38,11 +36,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     checks: list[Check] = []
     for kind in kinds(mild):
         peak = {
-            panel: longest(kinds(runs)[kind])[name]
+            panel: longest(runs, kind)[name]
             for runs in all_runs
             for panel, name in ((runs.case.off, OFF), (runs.case.on, AUTOFLOW))
         }
-        costs = ["" if kind == TUPLES else shorter(runs) for runs in all_runs]
+        costs = ["" if kind == TUPLES else shorter(runs, kind, scale) for runs in all_runs]
         checks += [
             Check(f"{kind}: longest latency, 7b over 7a", peak["7b"] / peak["7a"], high=0.999, why=costs[0]),
             Check(f"{kind}: longest latency, 7d over 7c", peak["7d"] / peak["7c"], high=0.999, why=costs[1]),
@@ -92,7 +90,7 @@ def _left(case: Case, off: Trace, on: Trace, anyway: float = 0.0) -> int:
 
 def _slower(runs: Runs, scale: Scale) -> str:
     """The same where messages take longer, so that AutoFlow hears of a hot spot later."""
-    case, work = runs.case, WORK * SLOWER[scale]
+    case, work = runs.case, work_of(TUPLES, scale)
     off, on = (simulated(run_tuples(case, name, work, delay=SLOW), case, PERIOD) for name in (OFF, AUTOFLOW))
     return (
         "How many are left depends on how soon AutoFlow hears of a hot spot and moves it, which the paper does not "
@@ -108,19 +106,15 @@ def _by_spot(all_runs: list[Runs]) -> Table:
         for kind, traces in kinds(runs).items():
             for spot in runs.case.spots:
                 there = [
-                    _shown(traces[name].peak_within(spot.start, spot.end)) if name in traces else "not measured"
+                    round(traces[name].peak_within(spot.start, spot.end), 2) if name in traces else "not measured"
                     for name in PLACERS
                 ]
                 rows.append((runs.case.name, kind, f"{spot.start:g} to {spot.end:g} s, on {spot.workers[0]}", *there))
     return Table(
-        "Longest latency while each hot spot lasts, seconds",
+        "Longest latency while each hot spot lasts, seconds; a row that is not done then counts with its wait",
         ("workload", "run", "hot spot", "off", "autoflow", "even"),
         tuple(rows),
     )
-
-
-def _shown(peak: float) -> Cell:
-    return "no row done" if isnan(peak) else round(peak, 2)
 
 
 FIGURE = Figure(

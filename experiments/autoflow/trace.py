@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from experiments.autoflow.setting import FACTOR, Case
+from experiments.autoflow.setting import FACTOR, Case, bids
 from skewless.core.arrays import FloatArray, Int64Array
 from skewless.simulate.dataflow import Flow
 
@@ -45,6 +45,10 @@ class Trace:
         When the states of that change had left their reducers.
     kept
         Rows that were kept because a slot moved.
+    waiting
+        When every 100th of the rows came that are not done at the end.
+    end
+        When the last rows came, if that is after `seconds`, as it is if the last micro-batch ended before.
     """
 
     seconds: float
@@ -55,16 +59,25 @@ class Trace:
     changed: FloatArray
     moved: FloatArray
     kept: int = 0
+    waiting: FloatArray = field(default_factory=lambda: np.zeros(0))
+    end: float = 0.0
 
     @property
     def peak(self) -> float:
         """The longest latency of a sampled row, of all reducers."""
-        return max(float(latency.max()) for _, latency in self.latency if len(latency))
+        return self.peak_within(0.0, max(self.seconds, self.end))
 
     def peak_within(self, start: float, end: float) -> float:
-        """The same, of rows that were done in this time; no number if none were."""
-        inside = [latency[(time >= start) & (time < end)] for time, latency in self.latency]
-        return max((float(each.max()) for each in inside if len(each)), default=float("nan"))
+        """The same, of rows that were done in this time, and of those that came before its end and still wait then.
+
+        What still waits counts with the seconds until the end of this time. Otherwise a long micro-batch would count
+        for nothing as long as it runs. No number if there is no such row.
+        """
+        found = [end - self.waiting[self.waiting < end]]
+        for time, latency in self.latency:
+            came = time - latency
+            found += [latency[(time >= start) & (time < end)], end - came[(time >= end) & (came < end)]]
+        return max((float(each.max()) for each in found if len(each)), default=float("nan"))
 
     def rate(self, worker: int) -> float:
         """Rows a second of a reducer in the last third, from what is shown of its throughput."""
@@ -132,12 +145,34 @@ class Trace:
         return np.flatnonzero(self.ends > at + self.period / 2)[1 : 1 + WITHIN]
 
     def until_no_rise(self, workers: Sequence[int], since: float = 0.0) -> float:
-        """Periods from the change, since then, that levels the loads until the latency of no hot reducer rises."""
+        """Periods from the change, since then, that levels the loads until the latency of no hot reducer rises.
+
+        Infinity if no change levels them.
+        """
         number = self.settled(since)
         if number is None:
-            return float("nan")
+            return float("inf")
         start = float(self.moved[: number + 1].max())
         return max(self.rises_for(worker, start) for worker in workers)
+
+    def over_before(self, workers: Sequence[int], since: float = 0.0) -> float:
+        """The longest latency while the first change since then moves state, over the median just before it.
+
+        From the change until some periods after its state has left, over what these reducers have in the period before.
+        Infinity without a change, or if nothing was done in that period.
+        """
+        changes = np.flatnonzero(self.changed >= since)
+        if not len(changes):
+            return float("inf")
+        told, left = self.changed[changes[0]], self.moved[changes[0]]
+        before = np.concatenate(
+            [
+                late[(time > told - self.period) & (time <= told)]
+                for time, late in (self.latency[worker] for worker in workers)
+            ]
+        )
+        during = self.peak_within(told, max(told, left) + WITHIN * self.period)
+        return float(during / np.median(before)) if len(before) else float("inf")
 
     def rises_for(self, worker: int, start: float) -> float:
         """Periods from this time until the latency of a reducer no longer rises over the next ones."""
@@ -172,19 +207,23 @@ def spread(rows: FloatArray) -> float:
 
 
 def simulated(found: Flow, case: Case, period: float) -> Trace:
-    """A simulated run; what is done after the last row came is left out."""
+    """A simulated run; what is done after the last row came counts as waiting."""
     workers = range(case.workers)
     ends = np.arange(period, case.seconds + period / 2, period)
+    sampled = [found.sampled(worker, LATENCY_EVERY) for worker in workers]
+    late = [(time - latency)[time > case.seconds] for time, latency in sampled]
     rows = np.stack([found.loads(end - period, end, case.workers) for end in ends]).astype(float)
     return Trace(
         case.seconds,
-        tuple(_until(found.sampled(worker, LATENCY_EVERY), case.seconds) for worker in workers),
+        tuple(_until(points, case.seconds) for points in sampled),
         tuple(_until(found.throughput(worker, THROUGHPUT_EVERY), case.seconds) for worker in workers),
         ends,
         rows,
         np.array([move.told for move in found.moves]),
         np.array([move.left for move in found.moves]),
         found.kept,
+        np.concatenate(late),
+        case.seconds,
     )
 
 
@@ -216,11 +255,21 @@ def on_spark(case: Case, name: str) -> Trace | None:
     when the one before was committed.
     """
     batches = measured()["runs"].get(case.name, {}).get(name)
-    return None if batches is None else of_batches(batches, case)
+    return None if batches is None else of_batches(batches, case, _sampled(case))
 
 
-def of_batches(batches: Sequence[Any], case: Case) -> Trace:
-    """The run of these micro-batches."""
+@cache
+def _sampled(case: Case) -> FloatArray:
+    """When the rows come that are sampled on Spark, as its source is made from the same bids."""
+    at: FloatArray = bids(case)[0][::LATENCY_EVERY]
+    return at
+
+
+def of_batches(batches: Sequence[Any], case: Case, sampled: FloatArray) -> Trace:
+    """The run of these micro-batches, from a source whose sampled rows come at these times.
+
+    Micro-batches take rows in the order of their times, so that the sampled rows which none has taken are the last.
+    """
     ends = np.array([batch["commit"] for batch in batches])
     rows = np.array([batch["rows"] for batch in batches], float)
     changes = [i for i in range(1, len(batches)) if batches[i]["force"] != batches[i - 1]["force"]]
@@ -236,6 +285,8 @@ def of_batches(batches: Sequence[Any], case: Case) -> Trace:
         rows,
         np.array([batches[i]["began"] for i in changes]),
         np.array([batches[i - 1]["commit"] for i in changes]),
+        waiting=sampled[sum(len(at) for batch in batches for at in batch["at"]) :],
+        end=case.seconds,
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.costs import MULTIPLES, said
 from experiments.dalton.team import FORWARDING, PARAMETERS, PRINTED, SEVERAL, apart, cooperation
-from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, longer, of_a_run, part, together
+from experiments.dalton.word_count import SEARCHED, THIRDS, TOLERANCE, Setup, longer, of_a_run, part, together
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import legend, lines
 from skewless.simulate import Partitioners, Run, sustainable
@@ -97,6 +97,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             ),
             of_a_run(max(rate for found in rates.values() for rate in found), setup.fraction, SECONDS),
             Scaled("forwarding with 2 partitioners", "of dalton and dagreedy", FORWARDING),
+            SEARCHED,
             Scaled("costs", "not said", said()),
         ),
         "With a second partitioner, "

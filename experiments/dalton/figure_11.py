@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
@@ -11,7 +12,7 @@ from experiments.costs import MEASURED, MULTIPLES, said
 from experiments.dalton.hot_keys import timed
 from experiments.dalton.rivals import Rival
 from experiments.dalton.scaling import streams
-from experiments.dalton.word_count import Setup, longer, of_a_run, part, sustained
+from experiments.dalton.word_count import SEARCHED, Setup, longer, of_a_run, part, sustained
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from skewless.split import Dalton
 from skewless.workload import Zipf
@@ -19,7 +20,8 @@ from skewless.workload import Zipf
 FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1.0}
 THREADS, TIMES = 64, (240.0, 120.0)
 ALL_HOT = 1e-3  # of a worker's fair load: less than a tuple of a slide
-SLOW = (4.0, 16.0)  # times what merging costs reducers, to see what that explains
+SLOW = (1.5, 2.0, 4.0)  # times what merging costs reducers, to see what that explains
+PAPERS_FORWARDING = 3.0
 UNIFORM = "T4SA-like"
 TIMED, PARTS = 2_000_000, 50  # tuples, and slides
 UNLIMITED = "non-hybrid, no limit on splitting"
@@ -59,7 +61,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         Check(
             "the same, about 1.2 as in the paper",
             mean,
-            low=0.8,
+            low=1.0,
             high=1.8,
             essential=False,
             why="Our limit on how far a key may be split does not fit rows that come and go with every key: without "
@@ -79,7 +81,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             "just as it emits a partial one, and on Spark emitting takes "
             f"{MEASURED['emit'] / MEASURED['partial']:.1f} times as long as merging. If reducers took "
             + ", ".join(f"{times:g} times as long, forwarding would gain {gain:.2f}" for times, gain in slow.items())
-            + ": beside its tuples and what is emitted, merging is dearer in the paper than on Spark here.",
+            + f". {_reached(slow)}",
         ),
         Check(
             f"{UNIFORM}: forwarding, over the most on the skewed streams",
@@ -98,6 +100,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled("windows", "60 s by 1 s", "60 s by 1 s"),
             Scaled("time at a rate", "not said", f"{TIMES[0]:g} s, the first {TIMES[1]:g} s not counted"),
             of_a_run(max(rate for found in ours.values() for rate in found.values()), setup.fraction, TIMES[0]),
+            SEARCHED,
             Scaled("costs", "not said", said()),
         ),
         f"Splitting hot keys only gives {mean:.2f} times the rate on average; forwarding gives "
@@ -115,8 +118,25 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 ("merging", *(f"{each}: {what}" for each in data for what in ("hybrid", "forwarding"))),
                 tuple(_row(merging, rates, list(data)) for merging, rates in found.items()),
             ),
+            Table(
+                f"{UNIFORM}: gain by forwarding, by what a partial result takes a reducer",
+                ("merging by a reducer alone", "gain by forwarding"),
+                tuple((f"x {times:g}", gain) for times, gain in {1.0: forward[UNIFORM], **slow}.items()),
+            ),
         ),
         lambda figure: _draw(figure, ours, list(data)),
+    )
+
+
+def _reached(slow: Mapping[float, float]) -> str:
+    """Whether forwarding gains what it does in the paper, within half to twice of what merging was measured to cost."""
+    enough = [times for times, gain in slow.items() if gain >= PAPERS_FORWARDING]
+    if not enough:
+        return f"The paper's {PAPERS_FORWARDING:g} is not reached at any of these."
+    least = min(enough)
+    range_ = f"half to {MULTIPLES[-1]:g} times what was measured"
+    return f"The paper's {PAPERS_FORWARDING:g} is reached at {least:g} times, which is " + (
+        f"within {range_}." if least <= MULTIPLES[-1] else f"beyond {range_}."
     )
 
 

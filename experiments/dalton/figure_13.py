@@ -23,6 +23,7 @@ from experiments.dalton.team import (
     point,
 )
 from experiments.dalton.word_count import (
+    SEARCHED,
     THIRDS,
     TOLERANCE,
     Setup,
@@ -117,6 +118,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled("time at a rate", "not said", f"{SECONDS:g} s, the last {SECONDS - SINCE:g} s counted"),
             of_a_run(max(max(found.values()) for found in rates.values()), setup.fraction, SECONDS),
             Scaled("forwarding", "of dalton and dagreedy", FORWARDING),
+            SEARCHED,
             Scaled("costs", "not said", said()),
         ),
         f"Dalton sustains {mixed['dalton']:,.0f} tuples a second with a uniform and a Zipf source and "

@@ -8,40 +8,40 @@ from functools import partial
 from typing import Any
 
 from experiments.costs import MULTIPLES, said, work
-from experiments.dalton.rivals import RIVALS
+from experiments.dalton import adapting
+from experiments.dalton.rivals import Rival
 from experiments.dalton.team import (
     PARAMETERS,
     PRINTED,
     SEVERAL,
-    TELL,
     WORK,
-    Alternating,
     Point,
     apart,
     cooperation,
     point,
+    telling,
 )
-from experiments.dalton.word_count import THIRDS, TOLERANCE, Setup, capacity, longer, of_a_run, part, together
+from experiments.dalton.two_sources import KEYS, SINCE, START, THREADS, two_streams
+from experiments.dalton.word_count import SEARCHED, THIRDS, TOLERANCE, Setup, longer, of_a_run, part, together
 from experiments.figure import Cell, Check, Figure, Measured, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import lines
 from skewless.simulate import Partitioners, Run, sustainable
 from skewless.simulate.arrivals import Keys
-from skewless.workload import Zipf
+from skewless.split import Dalton
 
-THREADS = 64
 FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1 / 2}
-PHASE: dict[Scale, float] = {"small": 500.0, "full": 5000.0}
-PHASE_FRACTION = 1 / 32
-KEYS, EXPONENT = 100_000, 1.5
-SECONDS, SINCE, START = 300.0, 180.0, 200_000.0
+SECONDS = 300.0
 NEVER = float("inf")
 INTERVALS = (1.0, 5.0, 10.0, 20.0, 40.0, NEVER)
 COMPARED = (1.0, 10.0, NEVER)  # with other parameters and other costs
 SEEDS = (0, 1, 2)
-BASE = 7.0  # seconds that the Q-table reducer takes in 14b: an interval of 10 s is the shortest that is long enough
-EXPECTED = (10.0, 20.0, 40.0, 10.0)
-
 SHARED = "dalton, loads shared"
+THRESHOLDS = (
+    "together every 10 s, 1 of what all have",
+    "apart, 1 of one's own",
+    "apart, 2 of one's own",
+    "together every 10 s, 0.5 of what all have",
+)
 
 Swept = dict[tuple[str, str], dict[float, list[Point]]]
 """By algorithm and stream, for each interval a point of each seed."""
@@ -51,7 +51,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     """Sweep DSYNC for two kinds of sources, then let the reducer become slower and fast again."""
     setup = Setup(THREADS, FRACTION[scale], THIRDS)
     keys = round(KEYS * setup.fraction)
-    by_seed = [_streams(keys, seed) for seed in SEEDS]
+    by_seed = [two_streams(keys, seed) for seed in SEEDS]
     streams = by_seed[0]
     swept: Swept = {}
     for stream in streams:
@@ -71,7 +71,10 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     valueless = _point(
         setup, streams[mixed], PARAMETERS, lambda: cooperation(setup, 2, 10.0, options=PRINTED, values=False), 10.0
     )
-    adapted, settled, paces = _adapting(scale, tell)
+    tell("14a: the paper's parameters, by threshold")
+    thresholds = by_threshold(setup, streams[mixed])
+    adapted, settled, paces = adapting.rates(scale, tell)
+    isolated = adapting.isolated(tell)
     by_costs: dict[tuple[str, float], list[float]] = {}
     by_tell: dict[tuple[str, float], dict[float, float]] = {}
     for stream, sources in streams.items():
@@ -87,7 +90,9 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             by_tell[stream, times] = {
                 interval: known[interval]
                 if times == 1
-                else found(partial(cooperation, setup, 2, interval, tell=times * TELL), interval, known[interval]).rate
+                else found(
+                    partial(cooperation, setup, 2, interval, tell=times * telling(interval)), interval, known[interval]
+                ).rate
                 for interval in COMPARED[:2]
             }
     checks = tuple(
@@ -98,13 +103,14 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             stream,
             swept["dalton", stream],
             {times: found[1.0] / found[10.0] for (of, times), found in by_tell.items() if of == stream},
-            _printed(swept[PARAMETERS, mixed], valueless),
+            f"{_printed(swept[PARAMETERS, mixed], valueless)} {_unsplit(thresholds)}",
         )
     )
     checks += tuple(
         Check(f"14b: DSYNC, phase {number + 1}", found, low=expected, high=expected)
-        for number, (found, expected) in enumerate(zip(settled, EXPECTED, strict=True))
+        for number, (found, expected) in enumerate(zip(settled, adapting.EXPECTED, strict=True))
     )
+    checks += (adapting.check(paces, isolated),)
     one = {interval: _mean(found) for interval, found in swept["dalton", mixed].items()}
     return Outcome(
         (
@@ -119,29 +125,40 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled(
                 "a phase of the reducer (14b)",
                 "5,000 s",
-                f"{PHASE[scale]:g} s, {part(PHASE_FRACTION)} of the keys and rate",
+                f"{adapting.PHASE[scale]:g} s, {part(adapting.FRACTION)} of the keys and rate",
             ),
             Scaled(
                 "time of the reducer",
                 "not said",
-                f"{WORK:.2g} s as measured (14a); {BASE:g}, {2 * BASE:g}, {4 * BASE:g}, {BASE:g} s (14b), chosen: "
+                f"{WORK:.2g} s as measured (14a); {', '.join(f'{each:g}' for each in adapting.TIMES)} s (14b), chosen: "
                 "DSYNC settles where it is longer than the work and at most twice as long, so that any first time "
                 "above 5 s and below 10 s gives 10, 20, 40, 10 s, and the time of 14a would leave it at its shortest",
             ),
-            Scaled("time of a partitioner for a message", "not said", f"{TELL:.2g} s, measured and as much longer"),
-            Scaled("seeds", "not said", f"{len(SEEDS)} for dalton, with the mean and its standard error; else 1"),
+            Scaled(
+                "time of a partitioner for a message",
+                "not said",
+                f"by the tuples since the last one, measured twice: {_told_by()}",
+            ),
+            Scaled(
+                "seeds",
+                "not said",
+                f"{len(SEEDS)} for dalton in 14a, {len(adapting.SEEDS)} in 14b, with the mean and its standard error; "
+                "else 1",
+            ),
             of_a_run(
                 max(each.rate for found in swept.values() for some in found.values() for each in some),
                 setup.fraction,
                 SECONDS,
             ),
+            SEARCHED,
             Scaled("costs", "not said", said()),
         ),
         f"With a uniform and a Zipf source, messages every 10 s sustain {one[10.0].rate:,.0f} tuples a second, every "
-        f"second {one[1.0].rate:,.0f}, and none {one[NEVER].rate:,.0f}. A message takes {TELL:.2g} s of a partitioner; "
-        f"if it took twice as long, every second would sustain {by_tell[mixed, 2.0][1.0]:,.0f}. DSYNC settles at "
-        f"{', '.join(f'{each:g}' for each in settled)} s as merging takes {BASE:g}, {2 * BASE:g}, {4 * BASE:g} and "
-        f"{BASE:g} s.",
+        f"second {one[1.0].rate:,.0f}, and none {one[NEVER].rate:,.0f}. A message every second takes "
+        f"{telling(1.0):.2g} s of a partitioner; if it took twice as long, every second would sustain "
+        f"{by_tell[mixed, 2.0][1.0]:,.0f}. DSYNC settles at "
+        f"{', '.join(f'{each:g}' for each in settled)} s as merging takes "
+        f"{', '.join(f'{each:g}' for each in adapting.TIMES)} s. {adapting.beaten(paces)}",
         checks,
         (
             *(_table(name, swept, list(streams)) for name in ("dalton", SHARED, PARAMETERS)),
@@ -155,11 +172,16 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 ),
             ),
             Table(
+                f"14a: the paper's parameters, {mixed}, at {START:,.0f} tuples a second, by the threshold of hot keys",
+                ("fair shares of a worker", "max/avg", "fragments of the hottest key"),
+                tuple((name, *found) for name, found in thresholds.items()),
+            ),
+            Table(
                 "14a: dalton's rate with messages every second over that with one every 10 s, by what a message takes",
                 ("a partitioner's time for a message", *streams),
                 tuple(
                     (
-                        f"{times * TELL:.2g} s",
+                        f"{times * telling(1.0):.2g} s every second, {times * telling(10.0):.2g} s every 10 s",
                         *(round(by_tell[each, times][1.0] / by_tell[each, times][10.0], 3) for each in streams),
                     )
                     for times in MULTIPLES
@@ -172,13 +194,25 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             ),
             Table(
                 "14b: rates that the cluster could do, tuples a second, by phase of the reducer; the paper's text has "
-                "none, so that nothing is checked",
-                ("", *(f"{BASE * factor:g} s" for factor in (1, 2, 4, 1))),
+                "none",
+                ("", *(f"{each:g} s" for each in adapting.TIMES)),
                 (("DSYNC, s", *settled), *(_row(name, pace) for name, pace in paces.items())),
             ),
+            Table(
+                f"14b: rates of a fixed interval, merging takes {adapting.BASE:g} s or no time, {adapting.ALONE:g} s",
+                ("messages", "share of the time that partitioners wait", "tuples a second"),
+                tuple(
+                    (name, adapting.BASE * adapting.ISOLATED[name][2] / adapting.ISOLATED[name][0], found)
+                    for name, found in isolated.items()
+                ),
+            ),
         ),
-        lambda figure: _draw(figure, swept, adapted, PHASE[scale]),
+        lambda figure: _draw(figure, swept, adapted, adapting.PHASE[scale]),
     )
+
+
+def _told_by() -> str:
+    return ", ".join(f"{telling(interval):.2g} s every {interval:g} s" for interval in INTERVALS[:3])
 
 
 def _dsync(interval: float) -> str:
@@ -226,16 +260,6 @@ def _mean(points: Sequence[Point]) -> Point:
     return Point(rate, imbalance, fragments)
 
 
-def _streams(keys: int, seed: int) -> dict[str, tuple[Keys, Keys]]:
-    first = 10 * seed
-    uniform = Zipf(0.0, keys, seed=first + 1), Zipf(0.0, keys, seed=first + 2)
-    skewed = Zipf(EXPONENT, keys, seed=first + 3), Zipf(EXPONENT, keys, seed=first + 4)
-    return {
-        "one uniform, one Zipf": (uniform[0], skewed[0]),
-        "both the same": (Alternating(uniform[0], skewed[0]), Alternating(uniform[1], skewed[1])),
-    }
-
-
 def _seeds(
     setup: Setup, streams: Sequence[Mapping[str, tuple[Keys, Keys]]], stream: str, interval: float
 ) -> list[Point]:
@@ -276,6 +300,40 @@ def _printed(points: Mapping[float, Sequence[Point]], valueless: Point) -> str:
     )
 
 
+def by_threshold(setup: Setup, sources: Sequence[Keys]) -> dict[str, tuple[float, float]]:
+    """The busiest combiner over the average, and the fragments of the hottest key, with the paper's parameters.
+
+    Partitioners that talk compare a key with a fair share of what all of them have, the others with one of their own
+    tuples. So with two equal sources a threshold of 2 apart is as high as one of 1 together.
+    """
+
+    def own(threshold: float) -> Partitioners:
+        rival = Rival(lambda n, slides: Dalton.as_printed(n, slide=None, slides=slides, hot_at=threshold))
+        return apart(setup, rival, 2)
+
+    def common(threshold: float) -> Partitioners:
+        return cooperation(setup, 2, 10.0, options=PRINTED | {"hot_at": threshold})
+
+    found = {}
+    for name, team in zip(THRESHOLDS, (common(1.0), own(1.0), own(2.0), common(0.5)), strict=True):
+        each = together(setup, sources, SEVERAL[PARAMETERS], team, START, SECONDS, watch=(0,))
+        late = each.time > SINCE
+        found[name] = float(each.max_over_avg[late].mean()), float(each.watched[late].mean())
+    return found
+
+
+def _unsplit(thresholds: Mapping[str, tuple[float, float]]) -> str:
+    """Why common values do not help: the threshold of all leaves whole what is frequent in one source only."""
+    both, own, twice, half = (thresholds[name][0] for name in THRESHOLDS)
+    return (
+        "Partitioners that talk have the paper's threshold, a worker's fair share of what all sources have. It leaves "
+        f"whole what is frequent in one source only: at {START:,.0f} tuples a second the busiest combiner then has "
+        f"{both:.3f} times the average. Apart, with a fair share of one's own tuples, it has {own:.3f} times, and with "
+        f"twice that, which is as high as the threshold of both, {twice:.3f} times; together with half the threshold, "
+        f"{half:.3f} times."
+    )
+
+
 def _sweep_checks(
     setup: Setup, stream: str, points: Mapping[float, Sequence[Point]], by_tell: Mapping[float, float], printed: str
 ) -> tuple[Check, ...]:
@@ -283,7 +341,7 @@ def _sweep_checks(
     nearest = max(points, key=lambda interval: _mean(points[interval]).rate)
     best = _mean(points[nearest])
     bound = 0.95
-    routed = 2 / work(setup.slides).route
+    routed, told = 2 / work(setup.slides).route, telling(1.0)
     return (
         Check(
             f"14a, {stream}: rate without messages over that with one every 10 s",
@@ -308,44 +366,13 @@ def _sweep_checks(
             f"14a, {stream}: rate with messages every second over that with one every 10 s",
             every.rate / ten.rate,
             high=bound,
-            why=f"A message takes {TELL:.2g} s of a partitioner, and in the rest of a second two of them route "
-            f"{(1 - TELL) * routed:,.0f} tuples, which is not clearly less than what the combiners can do. Messages "
-            f"every second would cost {1 - bound:.0%} only if one took at least {1 - bound * ten.rate / routed:.2g} s. "
-            "With half, once and twice the time that was measured the ratio is "
+            why=f"A message every second takes {told:.2g} s of a partitioner, and in the rest of a second two of them "
+            f"route {(1 - told) * routed:,.0f} tuples, which is not clearly less than what the combiners can do. "
+            f"Messages every second would cost {1 - bound:.0%} only if one took at least "
+            f"{1 - bound * ten.rate / routed:.2g} s. With half, once and twice the time that was measured the ratio is "
             f"{', '.join(f'{each:.3f}' for each in by_tell.values())}.",
         ),
     )
-
-
-def _adapting(scale: Scale, tell: Tell) -> tuple[list[tuple[float, float]], list[float], dict[str, list[Measured]]]:
-    """The intervals over time; where they settle; and the rate of each phase for the adaptive and fixed intervals."""
-    setup, phase = Setup(THREADS, PHASE_FRACTION, THIRDS), PHASE[scale]
-    streams = [next(iter(_streams(round(KEYS * setup.fraction), seed).values())) for seed in SEEDS]
-
-    def work(at: float) -> float:
-        return BASE * (1, 2, 4, 1)[min(3, int(at // phase))]
-
-    paces: dict[str, list[Measured]] = {}
-    intervals: list[list[tuple[float, float]]] = []
-    for name, interval, adaptive in (
-        ("adaptive", 20.0, True),
-        ("fixed, 10 s", 10.0, False),
-        ("fixed, 20 s", 20.0, False),
-    ):
-        found: list[list[float]] = []
-        for seed, sources in zip(SEEDS, streams, strict=True):
-            tell(f"14b: {name}, seed {seed}")
-            team = cooperation(setup, 2, interval, adaptive=adaptive, work=work, seed=seed)
-            each = together(setup, sources, RIVALS["dalton"], team, START / 2, 4 * phase)
-            found.append(
-                [capacity(each, setup.fraction, number * phase + SINCE, (number + 1) * phase) for number in range(4)]
-            )
-            if adaptive:
-                intervals.append([(at, interval) for at, _query, interval in team.intervals])
-        paces[name] = [Measured.of(rates) for rates in zip(*found, strict=True)]
-    adapted = intervals[0]  # the times of the reducer are the same for all seeds, and so are the intervals
-    settled = [[each for at, each in adapted if at <= (number + 1) * phase][-1] for number in range(4)]
-    return adapted, settled, paces
 
 
 def _draw(figure: Any, swept: Swept, adapted: list[tuple[float, float]], phase: float) -> None:

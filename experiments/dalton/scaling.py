@@ -8,7 +8,7 @@ from typing import Any
 
 from experiments.costs import MULTIPLES, said
 from experiments.dalton.rivals import SHOWN, Rival
-from experiments.dalton.word_count import PEAK, Setup, gains_by_costs, longer, of_a_run, part, sustained
+from experiments.dalton.word_count import PEAK, SEARCHED, Setup, gains_by_costs, longer, of_a_run, part, sustained
 from experiments.figure import Cell, Scaled, Table, Tell
 from experiments.picture import legend, lines
 from skewless.workload import Zipf, zipf_with_top
@@ -103,6 +103,7 @@ def scales(setup: Setup, times: tuple[float, float], rates: Rates) -> tuple[Scal
         ),
         Scaled("time at a rate", "not said", f"{times[0]:g} s, the first {times[1]:g} s not counted"),
         of_a_run(most, setup.fraction, times[0]),
+        SEARCHED,
         Scaled("costs", "not said", said()),
     )
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from experiments.costs import MEASURED, SLOWER
+from experiments.costs import MEASURED, SLOWER, message
 from experiments.dalton.rivals import RIVALS, Rival
 from experiments.dalton.word_count import Setup
 from skewless.core.arrays import Int64Array
@@ -20,7 +20,22 @@ WORK = SLOWER * MEASURED["merge"]
 """Seconds that merging the tables takes."""
 
 TELL = SLOWER * MEASURED["tell"]
-"""Seconds that a partitioner takes to send its table and to take over the common one."""
+"""Seconds that a partitioner takes to send its table and to take over the common one, after the most tuples."""
+
+TOGETHER = 280_000.0
+"""Tuples a second of all partitioners, about as many as the figures find; it decides how many a message is about."""
+
+
+def telling(interval: float, partitioners: int = 2, rate: float = TOGETHER) -> float:
+    """Seconds of a partitioner for a message and its answer, by the interval from one to the next.
+
+    >>> telling(10.0) == TELL
+    True
+    >>> telling(1.0) < telling(5.0) < TELL
+    True
+    """
+    return message(rate * interval / partitioners)
+
 
 PARAMETERS = "dalton, the paper's parameters"
 """Learns together as `dalton` does, by the average of the tables as the paper means it."""
@@ -91,15 +106,18 @@ class FixedReducer(QTableReducer):
     """A Q-table reducer that never changes the interval.
 
     With `values=False` it tells which keys are hot and the load of all, but every partitioner keeps its own values.
+    With `later`, the interval from the first broadcast on is another than until then, so that the messages that follow
+    are shifted by the first interval.
     """
 
-    def __init__(self, *arguments: Any, values: bool = True, **options: Any) -> None:
+    def __init__(self, *arguments: Any, values: bool = True, later: float | None = None, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._tells_values = values
+        self._later = later
 
     def reduce(self, start: float, work: float, query: Any = 0) -> Broadcast:
         """Merge the messages of a round."""
-        fixed = self.interval(query)
+        fixed = self.interval(query) if self._later is None else self._later
         common = super().reduce(start, work, query)
         self._intervals[query] = fixed
         return replace(common, interval=fixed, values=common.values if self._tells_values else None)
@@ -114,24 +132,30 @@ def cooperation(
     options: dict[str, Any] | None = None,
     adaptive: bool = False,
     work: float | Callable[[float], float] = WORK,
-    tell: float = TELL,
+    tell: float | None = None,
     values: bool = True,
+    first: float | None = None,
     seed: int = 0,
 ) -> Cooperation:
-    """Daltons that learn together: by default ours, whose tables are averaged as the paper means it."""
+    """Daltons that learn together: by default ours, whose tables are averaged as the paper means it.
+
+    A message takes a partitioner `tell` seconds, or as long as with so many tuples from one to the next if it is None.
+    The first messages are sent at `first`, or after an interval if it is None, and with it all others are shifted.
+    """
     options = OURS if options is None else options
     workers = setup.cluster(RIVALS["dalton"]).combiners
-    common: dict[str, Any] = {"interval": interval, "merge": merge, "hot_at": options["hot_at"]}
+    start = interval if first is None else first
+    common: dict[str, Any] = {"interval": start, "merge": merge, "hot_at": options["hot_at"]}
     reducer = (
         QTableReducer(partitioners, workers, **common)
         if adaptive
-        else FixedReducer(partitioners, workers, values=values, **common)
+        else FixedReducer(partitioners, workers, values=values, later=interval, **common)
     )
     team = [
         CooperativeDalton(workers, slide=None, slides=setup.slides, seed=100 * seed + number, **options)
         for number in range(partitioners)
     ]
-    return Cooperation(reducer, team, work=work, tell=tell)
+    return Cooperation(reducer, team, work=work, tell=telling(interval, partitioners) if tell is None else tell)
 
 
 class Told(Partitioners):

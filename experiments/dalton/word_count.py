@@ -111,6 +111,15 @@ def of_a_run(rate: float, fraction: float, seconds: float) -> Scaled:
     )
 
 
+SEARCHED = Scaled(
+    "rates",
+    "measured",
+    f"found to {TOLERANCE:.0%}, the tolerance of the search; where a learner acts otherwise at another rate, they vary "
+    "by more",
+)
+"""How near the rates are that were searched, for the setup of a figure."""
+
+
 def at_rate(setup: Setup, rival: Rival, keys: Keys, rate: float, seconds: float) -> Run:
     """A run with one partitioner at a rate of the paper's cluster."""
     source = Source(keys, rate * setup.fraction)
@@ -176,7 +185,8 @@ def gain_checks(
 ) -> tuple[Check, ...]:
     """Checks of a range of gains: the winner, the least gain within 1.5 times the paper's, the largest within twice.
 
-    `why_most` says why the largest does not hold, if that has another reason than the least.
+    No bound is below 1, as a loss is not about a gain of the paper, however small that is. `why_most` says why the
+    largest does not hold, if that has another reason than the least.
     """
     least, most = found
     return (
@@ -184,7 +194,7 @@ def gain_checks(
         Check(
             f"{what}: the same, about {paper[0]:g} as in the paper",
             least,
-            low=round(paper[0] / 1.5, 2),
+            low=max(1.0, round(paper[0] / 1.5, 2)),
             high=round(paper[0] * 1.5, 2),
             essential=False,
             why=why,
@@ -192,7 +202,7 @@ def gain_checks(
         Check(
             f"{what}: largest gain, about {paper[1]:g} as in the paper",
             most,
-            low=round(paper[1] / 2, 2),
+            low=max(1.0, round(paper[1] / 2, 2)),
             high=round(paper[1] * 2, 2),
             essential=False,
             why=why_most or why,

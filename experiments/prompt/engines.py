@@ -19,7 +19,7 @@ RESCALE = 2.0  # seconds for which continuous tasks stop, to be started in other
 def profile(name: str, setting: Setting) -> Profile:
     """An engine by its name; what its features cost is chosen, and only who has which is from the thesis."""
     if name == SPARK:
-        return Profile(SPARK, place=PLACE * setting.costs.tuple, steps=STEPS)
+        return like_spark(setting, PLACE, STEPS)
     if name == FLINK:
         return Profile(FLINK, continuous=True, event=EVENT, rescale=RESCALE)
     return Profile(STORM, continuous=True, event=EVENT, rescale=None, recovers="batch")
@@ -36,6 +36,11 @@ def between(setting: Setting, cost: Scheduling) -> tuple[tuple[str, Profile, Sch
         ("reducing is one operation", replace(placed, steps=flink.steps), scheduling(FLINK, cost)),
         (f"micro-batches overlap: {FLINK}", flink, scheduling(FLINK, cost)),
     )
+
+
+def like_spark(setting: Setting, place: float, steps: int) -> Profile:
+    """Spark's profile if putting a tuple into a block costs so many times a tuple, and reducing takes so many steps."""
+    return Profile(SPARK, place=place * setting.costs.tuple, steps=steps)
 
 
 def scheduling(name: str, cost: Scheduling) -> Scheduling:

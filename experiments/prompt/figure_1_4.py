@@ -9,27 +9,29 @@ import numpy as np
 
 from experiments.figure import Check, Figure, Outcome, Scale, Table, Tell
 from experiments.prompt.scheduling import data, measured
-from experiments.prompt.shares import PARTS, Shares, lines, longest, shares
+from experiments.prompt.shares import PARTS, Rounds, lines, longest, rounds
 
 LEAST = 0.6  # of a micro-batch, in the thesis
 
 
 def run(scale: Scale, tell: Tell) -> Outcome:
     """Read what was measured; both scales are the same."""
-    found = shares()
+    found = rounds()
     plain = [each for (way, _), each in found.items() if way == "spark"]
     moved = {rows: each for (way, rows), each in found.items() if way == "moved"}
     until = longest(plain, LEAST)
     fixed = measured()
     stateless = float(np.interp(2 * data()["workers"], fixed.tasks, fixed.seconds * 1e3))
-    upto = f"they are 60 % up to {until:.2f} s" if until else "they are 60 % at no size"
+    enough = [f"{each.rows:,} rows (in the rounds {_range(each)})" for each in plain if each.overhead >= LEAST]
+    upto = f"of {len(plain)} sizes, the median of the rounds is at least 60 % at {' and '.join(enough) or 'none'}"
     checks = (
         Check(
             f"scheduling and communication in a micro-batch of {plain[0].rows:,} rows",
             plain[0].overhead,
             low=LEAST,
-            why=f"With as many tasks and next to no rows, without state, a micro-batch takes {stateless:.0f} ms; here "
-            f"it takes {plain[0].total:.0f} ms, of which {plain[0].execution:.0f} ms are execution."
+            why=f"In the rounds they are {_range(plain[0])}. With as many tasks and next to no rows, without state, a "
+            f"micro-batch takes {stateless:.0f} ms; here it takes {plain[0].total:.0f} ms, of which "
+            f"{plain[0].execution:.0f} ms are execution."
             + "".join(_moved(moved[each], plain) for each in moved if each == plain[0].rows),
         ),
         Check(
@@ -49,7 +51,10 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             low=1.0,
             essential=False,
             why="The intervals of the thesis are 1 to 3 s. Here they are "
-            + ", ".join(f"{each.overhead:.0%} of {each.total / 1e3:.2f} s at {each.rows:,} rows" for each in plain)
+            + ", ".join(
+                f"{each.overhead:.1%} ({_range(each)}) of {each.total / 1e3:.2f} s at {each.rows:,} rows"
+                for each in plain
+            )
             + ".",
         ),
         Check(
@@ -60,9 +65,9 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     )
     return Outcome(
         lines(),
-        f"Scheduling and communication are {plain[0].overhead:.0%} of a micro-batch of {plain[0].rows:,} rows "
-        f"({plain[0].total / 1e3:.2f} s) and {plain[-1].overhead:.0%} of one of {plain[-1].rows:,} rows "
-        f"({plain[-1].total / 1e3:.2f} s); {upto} (the thesis: at least 60 %). With next "
+        f"Scheduling and communication are {plain[0].overhead:.1%} of a micro-batch of {plain[0].rows:,} rows "
+        f"({plain[0].total / 1e3:.2f} s; in the rounds {_range(plain[0])}) and {plain[-1].overhead:.1%} of one of "
+        f"{plain[-1].rows:,} rows ({plain[-1].total / 1e3:.2f} s); {upto} (the thesis: at least 60 %). With next "
         "to no "
         f"rows a micro-batch takes {fixed.cost.message * 1e3:.0f} ms and {fixed.cost.task * 1e3:.1f} ms more for "
         "each task.",
@@ -70,17 +75,15 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         (
             Table(
                 "Milliseconds of a micro-batch, Spark's own windows",
-                ("rows", "in all", *PARTS, "scheduling and communication"),
-                tuple(
-                    (each.rows, each.total, *(getattr(each, part) for part in PARTS), each.overhead) for each in plain
-                ),
+                ("rows", "in all", *PARTS, "scheduling and communication", "in the rounds"),
+                tuple((each.rows, each.total, *map(each.ms, PARTS), each.overhead, _range(each)) for each in plain),
             ),
             *(
                 Table(
                     "Milliseconds of a micro-batch, the same rows moved by key, without state",
-                    ("rows", "in all", *PARTS, "scheduling and communication"),
+                    ("rows", "in all", *PARTS, "scheduling and communication", "in the rounds"),
                     tuple(
-                        (rows, each.total, *(getattr(each, part) for part in PARTS), each.overhead)
+                        (rows, each.total, *map(each.ms, PARTS), each.overhead, _range(each))
                         for rows, each in moved.items()
                     ),
                 )
@@ -99,15 +102,21 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     )
 
 
-def _moved(moved: Shares, plain: Sequence[Shares]) -> str:
+def _moved(moved: Rounds, plain: Sequence[Rounds]) -> str:
     return (
         f" The same rows moved by key, without state, take {moved.total:.0f} ms, of which {moved.execution:.0f} ms are "
         f"execution: the other {plain[0].execution - moved.execution:.0f} ms of it go to state and aggregates."
     )
 
 
-def bars(axes: Any, found: Sequence[Shares], names: Sequence[str]) -> None:
-    """A bar of the three shares for each."""
+def _range(each: Rounds) -> str:
+    """The least and the most overhead of a round."""
+    overheads = each.all(lambda one: one.overhead)
+    return f"{min(overheads):.1%} to {max(overheads):.1%}"
+
+
+def bars(axes: Any, found: Sequence[Rounds], names: Sequence[str]) -> None:
+    """A bar of the three shares for each; as medians they may add up to a little more or less than all."""
     at, below = np.arange(len(found)), np.zeros(len(found))
     for number, part in enumerate(PARTS):
         heights = np.array([100 * each.share(part) for each in found])
@@ -118,7 +127,7 @@ def bars(axes: Any, found: Sequence[Shares], names: Sequence[str]) -> None:
     axes.set_ylim(0, 100)
 
 
-def _draw(figure: Any, plain: Sequence[Shares]) -> None:
+def _draw(figure: Any, plain: Sequence[Rounds]) -> None:
     left, right = figure.subplots(1, 2)
     bars(left, plain, [f"{each.rows:,}" for each in plain])
     left.set_xlabel("rows of a micro-batch")

@@ -15,7 +15,7 @@ from experiments.prompt.scheduling import AHEAD, GROUP, Case, measured, setting_
 from experiments.prompt.scheduling import lines as setup_lines
 from skewless.core.arrays import FloatArray, Int64Array
 from skewless.core.hashing import xxhash64
-from skewless.elastic import Parallelism, Scaler
+from skewless.elastic import Decision, Observation, Parallelism, Scaler
 from skewless.simulate import Followed, Source, steps
 from skewless.simulate.arrivals import Rate
 
@@ -48,23 +48,46 @@ class Changing:
             yield xxhash64(at) % keys[np.searchsorted(begins, at, side="right") - 1]
 
 
+class Recording(Scaler):
+    """A scaler that keeps its decisions, each with the number of its micro-batch and the W that it went by."""
+
+    def __init__(self, stride: str, most: Parallelism = MOST) -> None:
+        super().__init__(LEAST, most, START, stride=stride, d=D)
+        self.decisions: list[tuple[int, float, Decision]] = []
+        self._number = 0
+
+    def observe(self, seen: Observation) -> Parallelism:
+        """The numbers of tasks from now on, after one more micro-batch."""
+        self._number += 1
+        before, now = self.last, super().observe(seen)
+        if self.last is not None and self.last is not before:
+            self.decisions.append((self._number, seen.ratio, self.last))
+        return now
+
+
 def run(scale: Scale, tell: Tell) -> Outcome:
     """Find a rate that the first tasks sustain, and let rate, keys or both rise to the eightfold and fall."""
     setting, lasts = setting_of(scale), LASTS[scale]
     case = Case(Changing(((0, KEYS),)), setting, PROMPT, INTERVAL, START, measured().cost)
     rate = case.highest(AHEAD, setting.start / 8, below=0.85)
     found: dict[tuple[str, str], Followed] = {}
+    decided: dict[tuple[str, str], list[tuple[int, float, Decision]]] = {}
     for what in RUNS:
         for stride in STRIDES:
             tell(f"{RUNS[what]}, stride {stride}")
-            found[what, stride] = followed(case, what, rate, lasts, stride)
+            found[what, stride] = followed(case, what, rate, lasts, scaler := Recording(stride))
+            decided[what, stride] = scaler.decisions
     tell(f"levels of {LONG} micro-batches, stride one")
-    slowly = followed(case, "rate", rate, LONG, "one")
+    slowly = followed(case, "rate", rate, LONG, Recording("one"))
+    tell("one reduce task")
+    alone = followed(case, "rate", rate, lasts, Recording("straight", Parallelism(MOST.map, START.reduce)))
     tell("merging takes no time")
     free = replace(case, setting=replace(setting, merging=0.0))
-    alone = followed(free, "rate", free.highest(AHEAD, setting.start / 8, below=0.85), lasts, "straight")
+    unmerged = followed(free, "rate", free.highest(AHEAD, setting.start / 8, below=0.85), lasts, Recording("straight"))
     ours = {what: found[what, "straight"] for what in RUNS}
     grown = {(what, side): _grown(ours[what], side, lasts) for what in RUNS for side in ("map", "reduce")}
+    out = [decision for _, _, decision in decided["rate", "straight"] if decision.direction == "out"]
+    merging = [decision for decision in out if decision.after.reduce > decision.before.reduce]
     checks = (
         *(
             Check(
@@ -80,13 +103,24 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             "growth of map tasks over that of reduce tasks at 8 times the rate",
             grown["rate", "map"] / grown["rate", "reduce"],
             low=APART,
-            why="Each map task emits a partial result for every key it has, so that more map tasks are more work for "
-            "reduce tasks. Where merging them takes no time, map tasks grow "
-            f"{_grown(alone, 'map', lasts):.1f} times and reduce tasks {_grown(alone, 'reduce', lasts):.1f} times.",
+            why=f"Our step is the cause. One task at a time and with levels of {LONG} micro-batches there are "
+            f"{_top(slowly, LONG)} at the end of that level, and with our step and at most one reduce task "
+            f"{_top(alone, lasts)}: at these costs one reduce task is enough, and of what arrives "
+            f"{_least(slowly, LONG):.0%} and {_least(alone, lasts):.0%} are done at the end of every level. With our "
+            f"step there are {_top(ours['rate'], lasts)}. It has the slower stage make up what the side that follows "
+            f"does not gain, so that the other side grows too: {len(merging)} of the {len(out)} decisions for more "
+            "tasks add reduce tasks. While the rows that have queued are worked off there are up to "
+            f"{ours['rate'].map_tasks.max()} map and {ours['rate'].reduce_tasks.max()} reduce tasks; afterwards those "
+            "are given up that can best be spared, whichever side they were added to.",
         ),
         Check(
-            "the same where merging them takes no time",
-            _grown(alone, "map", lasts) / _grown(alone, "reduce", lasts),
+            f"the same one task at a time, as in the thesis, with levels of {LONG} micro-batches",
+            _grown(slowly, "map", LONG) / _grown(slowly, "reduce", LONG),
+            low=APART,
+        ),
+        Check(
+            "the same where merging partial results takes no time",
+            _grown(unmerged, "map", lasts) / _grown(unmerged, "reduce", lasts),
             low=APART,
             essential=False,
         ),
@@ -108,9 +142,10 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 high=1.5,
                 essential=False,
                 why="When only the rate falls, only the map side gives up tasks, until W is in the zone in which "
-                "nothing changes. The reduce tasks that were added for more partial results stay, and there are "
-                "fewer map tasks than at first. Where merging them takes no time, "
-                f"{_tasks(alone, side)[-1]} {side} tasks are left of {_tasks(alone, side)[lasts - 1]}.",
+                "nothing changes. The reduce tasks that made up the rest when it rose stay, and there are fewer map "
+                f"tasks than at first. One task at a time, with long levels, {_tasks(slowly, side)[-1]} {side} tasks "
+                f"are left of {_tasks(slowly, side)[LONG - 1]}; where merging partial results takes no time, "
+                f"{_tasks(unmerged, side)[-1]} {side} tasks are left of {_tasks(unmerged, side)[lasts - 1]}.",
             )
             for side in ("map", "reduce")
         ),
@@ -149,20 +184,30 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         "the end "
         f"of every level. At 8 times the rate there are {grown['rate', 'map']:.1f} times the map tasks and "
         f"{grown['rate', 'reduce']:.1f} times the reduce tasks, at 8 times the keys {grown['keys', 'map']:.1f} and "
-        f"{grown['keys', 'reduce']:.1f} times. More map tasks are more partial results, and so more work for reduce "
-        f"tasks: where merging them takes no time, {_grown(alone, 'map', lasts):.1f} times the map tasks and "
-        f"{_grown(alone, 'reduce', lasts):.1f} times the reduce tasks are there at 8 times the rate.",
+        f"{grown['keys', 'reduce']:.1f} times. That both sides grow with the rate is our step's doing, in which the "
+        "slower stage makes up the rest: one task at a time and with long levels there are "
+        f"{_grown(slowly, 'map', LONG):.1f} times the map tasks and {_grown(slowly, 'reduce', LONG):.1f} times the "
+        "reduce tasks.",
         checks,
         (
             *(_table(what, stride, found[what, stride], lasts) for what in RUNS for stride in STRIDES),
-            _table("rate", "straight, merging takes no time", alone, lasts),
+            Table(
+                "The rate changes, stride straight: all decisions",
+                ("after micro-batch", "W", "map tasks", "reduce tasks", "because"),
+                tuple(
+                    (number, ratio, decision.after.map, decision.after.reduce, decision.reason)
+                    for number, ratio, decision in decided["rate", "straight"]
+                ),
+            ),
+            _table("rate", "straight, merging takes no time", unmerged, lasts),
+            _table("rate", "straight, at most one reduce task", alone, lasts),
             _table("rate", f"one, levels of {LONG} micro-batches", slowly, LONG),
         ),
         lambda figure: _draw(figure, found),
     )
 
 
-def followed(case: Case, what: str, rate: float, lasts: int, stride: str) -> Followed:
+def followed(case: Case, what: str, rate: float, lasts: int, scaler: Scaler) -> Followed:
     """All levels of the rate, of the number of keys, or of both."""
     times = [level * lasts * case.interval for level in range(len(LEVELS))]
     rates = [rate * (level if what in ("rate", "both") else 1) for level in LEVELS]
@@ -171,7 +216,6 @@ def followed(case: Case, what: str, rate: float, lasts: int, stride: str) -> Fol
         (begin, KEYS * (level if what in ("keys", "both") else 1)) for begin, level in zip(tuples, LEVELS, strict=True)
     )
     changing: Rate = steps(*zip(times, rates, strict=True))
-    scaler = Scaler(LEAST, MOST, case.tasks, stride=stride, d=D)
     return case.run(AHEAD, Source(Changing(numbers), changing), lasts * len(LEVELS), scaler)
 
 
@@ -200,6 +244,12 @@ def _grown(found: Followed, side: str, lasts: int) -> float:
     tasks = _tasks(found, side)
     top = (LEVELS.index(max(LEVELS)) + 1) * lasts - 1
     return float(tasks[top] / tasks[lasts - 1])
+
+
+def _top(found: Followed, lasts: int) -> str:
+    """The tasks at the end of the highest level, in words."""
+    top = (LEVELS.index(max(LEVELS)) + 1) * lasts - 1
+    return f"{found.map_tasks[top]} map and {found.reduce_tasks[top]} reduce tasks"
 
 
 def _at_end(found: Followed, sides: tuple[str, ...], lasts: int) -> float:

@@ -8,7 +8,7 @@ from typing import Any
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.prompt.figure_1_4 import bars
 from experiments.prompt.scheduling import data
-from experiments.prompt.shares import PARTS, Shares, lines, shares
+from experiments.prompt.shares import PARTS, Paired, Rounds, Shares, lines, rounds
 
 ROWS, MANY, NEXT_TO_NONE = 10_000, 1_000_000, 100
 """Rows of a micro-batch: of the figure, where they are most of the time, and where they are next to none of it."""
@@ -20,7 +20,7 @@ IN_TASKS = (
 
 def run(scale: Scale, tell: Tell) -> Outcome:
     """Read what was measured; both scales are the same."""
-    found, group = shares(), int(data()["group"])
+    found, group = rounds(), int(data()["group"])
     shown = {
         "Spark": found["spark", ROWS],
         "Python, hash": found["hash", ROWS],
@@ -32,28 +32,47 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     }
     execution = {name: each.share("execution") for name, each in shown.items()}
     plain = execution["Python, hash"]
-    spark = (found["spark", ROWS], found["spark", group * ROWS])
     neither = shown["Python, hash"]
+    compared = {
+        **{("share of execution", name): Paired.of(each, neither, _execution) for name, each in shown.items()},
+        **{("time of a micro-batch", name): Paired.of(each, neither, _total) for name, each in shown.items()},
+        **{
+            ("time a row", name): Paired.of(each, neither, _a_row)
+            for name, each in shown.items()
+            if each.rows != neither.rows
+        },
+    }
+    spark = Paired.of(found["spark", group * ROWS], found["spark", ROWS], _execution)
+    each_of_both = [Paired.of(shown["both"], shown[one], _execution).ratios for one in ("Prompt", "Prompt+")]
+    both = Paired(tuple(map(min, *each_of_both)))
+    larger = {
+        rows: Paired.of(found["prompt", rows], found["hash", rows], _total)
+        for rows in (MANY, group * MANY)
+        if ("prompt", rows) in found
+    }
+    many = [
+        Paired.of(found["hash", group * MANY], found["hash", MANY], _execution)
+        for _ in range(("hash", group * MANY) in found)
+    ]
     checks = (
         Check(
             f"share of execution with Prompt+, over that without, {ROWS:,} rows",
-            execution["Prompt+"] / plain,
+            compared["share of execution", "Prompt+"].median,
             low=1.0,
-            why=_fixed(found, neither, shown["Prompt+"], group),
+            why=f"{compared['share of execution', 'Prompt+'].said} {_fixed(found, neither, shown['Prompt+'], group)}",
+        ),
+        *(
+            Check(f"the same where rows are more of the time, {MANY:,} rows", each.median, low=1.0, why=each.said)
+            for each in many
         ),
         *(
             Check(
-                f"the same where rows are more of the time, {MANY:,} rows",
-                found["hash", group * MANY].share("execution") / found["hash", MANY].share("execution"),
+                f"share of execution with {said}, over that with neither",
+                compared["share of execution", name].median,
                 low=1.0,
+                why=compared["share of execution", name].said,
             )
-            for _ in range(("hash", group * MANY) in found)
-        ),
-        Check("share of execution with both, over that with neither", execution["both"] / plain, low=1.0),
-        Check(
-            "share of execution with PartLy and Prompt+, over that with neither",
-            execution["PartLy, Prompt+"] / plain,
-            low=1.0,
+            for name, said in (("both", "both"), ("PartLy, Prompt+", "PartLy and Prompt+"))
         ),
         *(
             check
@@ -61,51 +80,66 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             for check in (
                 Check(
                     f"share of execution with {name}, over that without",
-                    execution[name] / plain,
+                    compared["share of execution", name].median,
                     low=1.0,
                     essential=False,
+                    why=compared["share of execution", name].said,
                 ),
                 Check(
                     f"time of a micro-batch with {name}, over that without",
-                    shown[name].total / neither.total,
+                    compared["time of a micro-batch", name].median,
                     high=1.0,
                     why=f"Execution takes {shown[name].execution:.0f} ms instead of {neither.execution:.0f} ms"
-                    f"{_rowless(found, name)}. So a larger share of it is no gain here.{planned}",
+                    f"{_rowless(found, name)}. So a larger share of it is no gain here.{planned} "
+                    + compared["time of a micro-batch", name].said,
                 ),
             )
         ),
         *(
             Check(
                 f"time a row with {name}, over that with neither",
-                (shown[name].total / shown[name].rows) / (neither.total / neither.rows),
+                compared["time a row", name].median,
                 high=1.0,
+                essential=False,
+                why=compared["time a row", name].said,
             )
             for name in ("Prompt+", "both", "PartLy, Prompt+")
         ),
         *(
             Check(
                 f"time of a micro-batch with Prompt, over that without, {rows:,} rows",
-                found["prompt", rows].total / found["hash", rows].total,
+                ratio.median,
                 high=1.0,
                 essential=False,
                 why=f"Execution takes {found['prompt', rows].execution:,.0f} ms instead of "
-                f"{found['hash', rows].execution:,.0f} ms.",
+                f"{found['hash', rows].execution:,.0f} ms. {ratio.said}",
             )
-            for rows in (MANY, group * MANY)
-            if ("prompt", rows) in found
+            for rows, ratio in larger.items()
         ),
         Check(
             "share of execution with both, over the most of one of them",
-            execution["both"] / max(execution["Prompt"], execution["Prompt+"]),
+            both.median,
             low=1.0,
             essential=False,
+            why=both.said,
         ),
         Check(
             "Spark's own windows: share of execution with Prompt+, over that without",
-            spark[1].share("execution") / spark[0].share("execution"),
+            spark.median,
             low=1.0,
+            why=spark.said,
         ),
     )
+    ratios = {
+        **{f"{what} with {name}, over that with neither": each for (what, name), each in compared.items()},
+        **{f"share of execution with Prompt+, over that without, {MANY:,} rows": each for each in many},
+        **{
+            f"time of a micro-batch with Prompt, over that without, {rows:,} rows": each
+            for rows, each in larger.items()
+        },
+        "share of execution with both, over the most of one of them": both,
+        "share of execution of Spark's own windows with Prompt+, over that without": spark,
+    }
     return Outcome(
         (
             *lines(),
@@ -128,22 +162,52 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         f"Execution is {execution['Spark']:.0%} of a micro-batch of Spark's own windows, {plain:.0%} of the same "
         f"windows in Python by hash, {execution['Prompt']:.0%} with Prompt, {execution['Prompt+']:.0%} with Prompt+, "
         f"{execution['both']:.0%} with both, {execution['PartLy']:.0%} with PartLy and "
-        f"{execution['PartLy, Prompt+']:.0%} with PartLy and Prompt+.",
+        f"{execution['PartLy, Prompt+']:.0%} with PartLy and Prompt+. These are medians of rounds; over that by hash, "
+        "round by round, the time of a micro-batch is "
+        f"{_spread(compared['time of a micro-batch', 'Prompt'])} with Prompt and "
+        f"{_spread(compared['time of a micro-batch', 'PartLy'])} with PartLy. If {group} micro-batches paid for one "
+        f"message, execution would be {neither.median(lambda one: _together(one, group)):.0%} by hash; that is "
+        "computed, not measured.",
         checks,
         (
             Table(
                 "Milliseconds of a micro-batch",
                 ("", "rows", "in all", *PARTS, "share of execution"),
                 tuple(
-                    (name, each.rows, each.total, *(getattr(each, part) for part in PARTS), execution[name])
-                    for name, each in shown.items()
+                    (name, each.rows, each.total, *map(each.ms, PARTS), execution[name]) for name, each in shown.items()
                 ),
             ),
             Table(
-                "All that was measured",
-                ("", "rows", "in all, ms", *(f"{part}, share" for part in PARTS)),
+                "Ratios round by round",
+                ("", "median", "least", "most"),
                 tuple(
-                    (each.way, each.rows, each.total, *(each.share(part) for part in PARTS)) for each in found.values()
+                    (what, each.median, min(each.ratios), max(each.ratios))
+                    for what, each in ratios.items()
+                    if set(each.ratios) != {1.0}
+                ),
+            ),
+            Table(
+                f"Share of execution if {group} micro-batches paid for one message together and each for its own "
+                "execution: computed, not measured",
+                ("", "rows of a micro-batch", "each with its message", f"{group} under one message"),
+                tuple(
+                    (each.way, each.rows, each.share("execution"), each.median(lambda one: _together(one, group)))
+                    for each in found.values()
+                ),
+            ),
+            Table(
+                "All that was measured: medians of rounds",
+                ("", "rows", "in all, ms", "least", "most", *(f"{part}, share" for part in PARTS)),
+                tuple(
+                    (
+                        each.way,
+                        each.rows,
+                        each.total,
+                        min(each.all(_total)),
+                        max(each.all(_total)),
+                        *map(each.share, PARTS),
+                    )
+                    for each in found.values()
                 ),
             ),
         ),
@@ -151,21 +215,41 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     )
 
 
-def _fixed(found: Mapping[tuple[str, int], Shares], plain: Shares, grouped: Shares, group: int) -> str:
+def _execution(one: Shares) -> float:
+    return one.share("execution")
+
+
+def _total(one: Shares) -> float:
+    return one.total
+
+
+def _a_row(one: Shares) -> float:
+    return one.total / one.rows
+
+
+def _together(one: Shares, group: int) -> float:
+    """The share of execution if a group of micro-batches paid for one message, and each for its own execution."""
+    return one.execution / (one.execution + one.communication + one.scheduling / group)
+
+
+def _spread(ratio: Paired) -> str:
+    return f"{ratio.median:.2f} ({min(ratio.ratios):.2f} to {max(ratio.ratios):.2f})"
+
+
+def _fixed(found: Mapping[tuple[str, int], Rounds], plain: Rounds, grouped: Rounds, group: int) -> str:
     """Why a message for a group does not make execution a larger share."""
     few = found.get((plain.way, NEXT_TO_NONE))
     none = "" if few is None else f" With {NEXT_TO_NONE} rows execution takes {few.execution:.0f} ms."
-    work = plain.execution + plain.communication
     return (
         f"{group} times the rows take {grouped.total / plain.total:.2f} times as long, and their execution "
         f"{grouped.execution:.0f} ms instead of {plain.execution:.0f} ms: what is called execution is a fixed cost of "
         f"tasks, state and Python here, which one large micro-batch saves as it saves scheduling.{none} If {group} "
         f"micro-batches paid for one message together and each for its own execution, the share would be "
-        f"{plain.execution / (work + plain.scheduling / group):.0%}; that is computed, not measured."
+        f"{plain.median(lambda one: _together(one, group)):.0%}; that is computed, not measured."
     )
 
 
-def _rowless(found: Mapping[tuple[str, int], Shares], name: str) -> str:
+def _rowless(found: Mapping[tuple[str, int], Rounds], name: str) -> str:
     few = {way: found.get((way, NEXT_TO_NONE)) for way in ("hash", name.lower())}
     if None in few.values():
         return ""
@@ -175,7 +259,7 @@ def _rowless(found: Mapping[tuple[str, int], Shares], name: str) -> str:
     return f"; with {NEXT_TO_NONE} rows it takes {ours.execution:.0f} ms instead of {plain.execution:.0f} ms"
 
 
-def _draw(figure: Any, shown: dict[str, Shares]) -> None:
+def _draw(figure: Any, shown: dict[str, Rounds]) -> None:
     axes = figure.subplots()
     bars(axes, list(shown.values()), list(shown))
     axes.legend(frameon=False, fontsize=7, loc="center left", bbox_to_anchor=(1.0, 0.5))

@@ -11,6 +11,7 @@ from experiments.figure import Cell, Check, Measured, Table, Tell
 from experiments.prompt.scheduling import AHEAD, GROUPS, ONE, SCHEDULERS, Case
 from skewless.core.arrays import FloatArray
 from skewless.elastic import Parallelism, Scaler
+from skewless.elastic.parallelism import SIDES, Side
 from skewless.simulate import Followed, Source, steps
 from skewless.simulate.arrivals import Rate
 
@@ -36,6 +37,9 @@ class Lateness:
         The same, if all of the cluster's tasks run all the time.
     soon
         Group-ahead without an adjustment window, by the rate.
+    floor, least
+        Each scheduler at the first of the rates, if none has fewer tasks than one at a time has mostly there; and how
+        many these are.
     own
         Each scheduler at the first of these shares of its own highest rate.
     more
@@ -45,6 +49,8 @@ class Lateness:
     found: Mapping[float, Mapping[str, Runs]]
     stay: Mapping[float, Mapping[str, Runs]]
     soon: Mapping[float, Runs]
+    floor: Mapping[str, Runs]
+    least: Parallelism
     own: Mapping[str, Runs]
     more: float
 
@@ -66,7 +72,20 @@ class Lateness:
             f"window. Group-ahead has {_tasks(found[AHEAD]):.0f} tasks on average, and one at a time "
             f"{_tasks(found[ONE]):.0f}. If all {_tasks(stay[AHEAD]):.0f} tasks run all the time, "
             f"{percent(stay[AHEAD])} of group-ahead's are late, {percent(stay[GROUPS])} in groups and "
-            f"{percent(stay[ONE])} one at a time."
+            f"{percent(stay[ONE])} one at a time.{self._floor() if load == CALM else ''}"
+        )
+
+    def _floor(self) -> str:
+        """Whether fewer tasks are the reason, by the runs in which no scheduler has fewer than one at a time."""
+        ratio = fewer(self.floor[AHEAD], self.floor[ONE])
+        free = fewer(self.found[CALM][AHEAD], self.found[CALM][ONE]).mean
+        return (
+            f" If no scheduler has fewer than {self.least.map} map and {self.least.reduce} reduce tasks, as many as "
+            f"one at a time mostly has, group-ahead has {_tasks(self.floor[AHEAD]):.0f} on average and one at a time "
+            f"{_tasks(self.floor[ONE]):.0f}, and {percent(self.floor[AHEAD])} of group-ahead's are late and "
+            f"{percent(self.floor[ONE])} one at a time: {ratio.mean:.2f} ± {ratio.error:.2f} times as many, and "
+            f"{free:.2f} times without that bound. So its fewer tasks are {'' if ratio.mean <= 1 < free else 'not '}"
+            "what makes it later than one at a time."
         )
 
     def checks(self) -> tuple[Check, ...]:
@@ -108,6 +127,14 @@ class Lateness:
                 for load in BEYOND
             ),
             Check(
+                f"3.7b: late micro-batches at {CALM:.0%}, group-ahead over one at a time, if neither has fewer tasks "
+                "than one at a time mostly has",
+                fewer(self.floor[AHEAD], self.floor[ONE]).mean,
+                high=1.0,
+                essential=False,
+                why=self.reason(CALM),
+            ),
+            Check(
                 f"3.7b: late micro-batches at {CALM:.0%}, group-ahead without an adjustment window over one at a time",
                 fewer(self.soon[CALM], self.found[CALM][ONE]).mean,
                 high=1.0,
@@ -127,6 +154,8 @@ class Lateness:
         """The shares of late micro-batches, and the tasks."""
         rows = {f"{load:.0%} of the highest of one at a time": self.found[load] for load in LOADS}
         rows[f"{CALM:.0%} of its own highest"] = self.own
+        floor = f"at least {self.least.map} map and {self.least.reduce} reduce tasks"
+        rows[f"{CALM:.0%} of the highest of one at a time, {floor}"] = self.floor
         for load in LOADS:
             rows[f"{load:.0%} of the highest of one at a time, no adjustment window"] = {AHEAD: self.soon[load]}
         for load in LOADS:
@@ -150,19 +179,31 @@ def lateness(base: Case, rates: Mapping[str, float], tell: Tell) -> Lateness:
         stay[load] = {name: lates(base, name, rate, follows=False) for name in SCHEDULERS}
         soon[load] = lates(replace(base, adjust=0.0), AHEAD, rate)
     own = {name: lates(base, name, CALM * rates[name]) for name in SCHEDULERS}
-    return Lateness(found, stay, soon, own, rates[AHEAD] / rates[ONE])
+    tell("late micro-batches with as many tasks at least")
+    least = Parallelism(*(_mostly(found[CALM][ONE], side) for side in SIDES))
+    floor = {name: lates(base, name, CALM * rates[ONE], least=least) for name in SCHEDULERS}
+    return Lateness(found, stay, soon, floor, least, own, rates[AHEAD] / rates[ONE])
 
 
-def lates(case: Case, name: str, rate: float, *, follows: bool = True) -> Runs:
+def lates(case: Case, name: str, rate: float, *, follows: bool = True, least: Parallelism | None = None) -> Runs:
     """A run for each of the seeds."""
-    return tuple(_run(case, name, rate, seed, follows) for seed in SEEDS)
+    return tuple(_run(case, name, rate, seed, follows, least) for seed in SEEDS)
 
 
-def _run(case: Case, name: str, rate: float, seed: int, follows: bool) -> Followed:
-    """A stream with spikes at random times, the same ones for all, with numbers of tasks that follow or stay."""
-    quarter = Parallelism(case.tasks.map // 4, case.tasks.reduce // 4)
-    scaler = Scaler(quarter, case.tasks, case.tasks, d=1, thres=THRES) if follows else None
+def _run(case: Case, name: str, rate: float, seed: int, follows: bool, least: Parallelism | None = None) -> Followed:
+    """A stream with spikes at random times, the same ones for all, with numbers of tasks that follow or stay.
+
+    If nothing else is given, those that follow are at least a quarter of all.
+    """
+    fewest = Parallelism(case.tasks.map // 4, case.tasks.reduce // 4) if least is None else least
+    scaler = Scaler(fewest, case.tasks, case.tasks, d=1, thres=THRES) if follows else None
     return case.run(name, Source(case.keys, spikes(rate, case.interval, BATCHES, seed)), BATCHES, scaler)
+
+
+def _mostly(found: Runs, side: Side) -> int:
+    """The median number of tasks of this side, over all micro-batches of all runs."""
+    tasks = [each.map_tasks if side == "map" else each.reduce_tasks for each in found]
+    return int(np.median(np.concatenate(tasks)))
 
 
 def fewer(ours: Sequence[Followed], theirs: Sequence[Followed]) -> Measured:

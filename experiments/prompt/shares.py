@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,11 +13,12 @@ from experiments.figure import Scaled
 from experiments.prompt.scheduling import data, fast
 
 PARTS = ("scheduling", "communication", "execution")
+Quantity = Callable[["Shares"], float]
 
 
 @dataclass(frozen=True)
 class Shares:
-    """The fast micro-batches of a query: milliseconds of each part."""
+    """The fast micro-batches of a query in one round: milliseconds of each part."""
 
     way: str
     rows: int
@@ -35,34 +37,114 @@ class Shares:
         return self.share("scheduling") + self.share("communication")
 
 
-def shares() -> dict[tuple[str, int], Shares]:
-    """By the way of computing and the rows of a micro-batch: of each, the median of its rounds."""
-    rounds: dict[tuple[str, int], list[dict[str, float]]] = {}
-    for each in data()["shares"]:
-        rounds.setdefault((each["way"], each["rows"]), []).append(fast(each["batches"]))
-    return {(way, rows): Shares(way, rows, **median(found)) for (way, rows), found in sorted(rounds.items())}
+@dataclass(frozen=True)
+class Rounds:
+    """The rounds of a query, each of which all ways took turns in. What is read off them is the median of them."""
+
+    each: tuple[Shares, ...]
+
+    @property
+    def way(self) -> str:
+        """Of computing."""
+        return self.each[0].way
+
+    @property
+    def rows(self) -> int:
+        """Of a micro-batch."""
+        return self.each[0].rows
+
+    def all(self, of: Quantity) -> list[float]:
+        """A quantity in each round."""
+        return [of(one) for one in self.each]
+
+    def median(self, of: Quantity) -> float:
+        """The median of a quantity, whatever others are in that round.
+
+        >>> Rounds((Shares("x", 1, 3.0, 1.0, 0, 0), Shares("x", 1, 2.0, 5.0, 0, 0))).median(lambda one: one.total)
+        2.5
+        """
+        return float(np.median(self.all(of)))
+
+    def ms(self, part: str) -> float:
+        """Milliseconds of a part, or the total."""
+        return self.median(lambda one: float(getattr(one, part)))
+
+    def share(self, part: str) -> float:
+        """Of a part in all three."""
+        return self.median(lambda one: one.share(part))
+
+    @property
+    def total(self) -> float:
+        """Milliseconds in all."""
+        return self.ms("total")
+
+    @property
+    def execution(self) -> float:
+        """Milliseconds of execution."""
+        return self.ms("execution")
+
+    @property
+    def overhead(self) -> float:
+        """The share of scheduling and communication."""
+        return self.median(lambda one: one.overhead)
 
 
-def median(rounds: list[dict[str, float]]) -> dict[str, float]:
-    """The round whose micro-batches took the median time, the faster one of the two in the middle.
+@dataclass(frozen=True)
+class Paired:
+    """What a quantity is over that of another query, round by round: both are of the same minutes of one machine.
 
-    >>> median([{"total": 3.0}, {"total": 1.0}, {"total": 2.0}])
-    {'total': 2.0}
+    >>> slow = Rounds((Shares("x", 1, 3.0, 0, 0, 0), Shares("x", 1, 8.0, 0, 0, 0)))
+    >>> fast = Rounds((Shares("x", 2, 2.0, 0, 0, 0), Shares("x", 2, 4.0, 0, 0, 0)))
+    >>> found = Paired.of(slow, fast, lambda one: one.total)
+    >>> found.median, found.said
+    (1.75, 'Round by round it is 1.50, 2.00.')
     """
-    return sorted(rounds, key=lambda each: each["total"])[(len(rounds) - 1) // 2]
+
+    ratios: tuple[float, ...]
+
+    @classmethod
+    def of(cls, ours: Rounds, theirs: Rounds, quantity: Quantity) -> Paired:
+        """Ours over theirs."""
+        pairs = zip(ours.all(quantity), theirs.all(quantity), strict=True)
+        return cls(tuple(mine / other for mine, other in pairs))
+
+    @property
+    def median(self) -> float:
+        """Of all rounds."""
+        return float(np.median(self.ratios))
+
+    @property
+    def said(self) -> str:
+        """All of them, as a sentence: how far rounds differ by themselves."""
+        return f"Round by round it is {', '.join(f'{ratio:.2f}' for ratio in self.ratios)}."
 
 
-def longest(found: list[Shares], least: float) -> float:
+def rounds() -> dict[tuple[str, int], Rounds]:
+    """By the way of computing and the rows of a micro-batch: its rounds, in the order of their numbers."""
+    found: dict[tuple[str, int], list[Shares]] = {}
+    for each in sorted(data()["shares"], key=lambda each: (each["way"], each["rows"], each.get("round", 0))):
+        found.setdefault((each["way"], each["rows"]), []).append(
+            Shares(each["way"], each["rows"], **fast(each["batches"]))
+        )
+    return {key: Rounds(tuple(those)) for key, those in found.items()}
+
+
+def longest(found: Sequence[Rounds], least: float) -> float:
     """Seconds of the longest micro-batch of which at least this share is overhead, between those that were measured.
 
-    >>> round(longest([Shares("x", 1, 100.0, 80.0, 0.0, 20.0), Shares("x", 2, 200.0, 40.0, 0.0, 160.0)], 0.5), 3)
+    >>> long, short = Shares("x", 2, 200.0, 40.0, 0.0, 160.0), Shares("x", 1, 100.0, 80.0, 0.0, 20.0)
+    >>> round(longest([Rounds((long,)), Rounds((short,))], 0.5), 3)
     0.15
     """
-    by_share = sorted(found, key=lambda each: each.overhead)
-    if not by_share[0].overhead <= least <= by_share[-1].overhead:
-        return by_share[0].total / 1e3 if least < by_share[0].overhead else 0.0
-    seconds = np.interp(least, [each.overhead for each in by_share], [each.total / 1e3 for each in by_share])
-    return float(seconds)
+    by_time = sorted(found, key=lambda each: each.total)
+    enough = [number for number, each in enumerate(by_time) if each.overhead >= least]
+    if not enough:
+        return 0.0
+    last, *after = by_time[enough[-1] :]
+    if not after:
+        return last.total / 1e3
+    (shorter, more), (longer, fewer) = ((each.total / 1e3, each.overhead) for each in (last, after[0]))
+    return shorter + (longer - shorter) * (more - least) / (more - fewer)
 
 
 def lines() -> tuple[Scaled, ...]:
@@ -96,4 +178,8 @@ def lines() -> tuple[Scaled, ...]:
 
 def _rounds(found: list[dict[str, Any]]) -> str:
     rounds = min(Counter((each["way"], each["rows"]) for each in found).values())
-    return f"the median of {rounds} rounds, in which all ways took turns" if rounds > 1 else "each way was run once"
+    return (
+        f"medians of {rounds} rounds, in which all ways took turns; ratios are medians of those of each round"
+        if rounds > 1
+        else "each way was run once"
+    )

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from experiments.figure import Measured
 from experiments.sliding.model import PaperModel, PrintedModel, equation_3
 from skewless.chop import BatchModel, Costs
 
@@ -16,6 +17,10 @@ SLOWER = 20
 """Times that a waiting node takes longer than one of the paper's, so that what Spark takes for a job hardly counts.
 Rates are shown times that, on the paper's scale."""
 MOST = 1000  # windows in a batch, for the equation and for the tuner
+TUNER, KEYED = "tuner", "keyed tuner"
+"""The streams whose batches were tuned: one without a key, and one with a few."""
+LEVEL = "in any order, no node ahead"
+"""The merge of results that come in order, whatever the number of nodes: what differs between these is chance."""
 
 
 @dataclass(frozen=True)
@@ -68,26 +73,50 @@ class Spark:
             shares[way] = {nodes: rate * seconds for nodes, rate in points.items() if nodes > 1 or way == "pane"}
         return shares
 
-    def fixed(self) -> dict[int, float]:
+    def fixed(self, part: str = TUNER) -> dict[int, float]:
         """Rows a second by batches of fixed sizes."""
-        return {int(batch): rate for batch, rate in self.found["tuner"]["fixed"].items()}
+        return {int(batch): rate for batch, rate in self.found[part]["fixed"].items()}
 
-    def tuned(self) -> tuple[int, float]:
+    def tuned(self, part: str = TUNER) -> tuple[int, float]:
         """The tuner's last size, and rows a second of the micro-batches that went by it."""
-        tuner = self.found["tuner"]
+        tuner = self.found[part]
         last = tuner["sizes"][-1]
         since = max((i for i, size in enumerate(tuner["sizes"]) if size != last), default=-1) + 1
         rates = tuner["rows/s"][since + 1 :] or tuner["rows/s"][-1:]  # the first one had windows of the size before
         return last, len(rates) / sum(1 / rate for rate in rates)
 
+    def merge(self) -> dict[str, dict[int, Measured]]:
+        """Seconds of a processor for a result in the merge, by ways and nodes."""
+        return {
+            name: {int(nodes): Measured.of(costs) for nodes, costs in each.items()}
+            for name, each in self.found["merge"].items()
+        }
+
+    def merge_ratio(self, name: str, nodes: int) -> Measured:
+        """What a result costs from so many nodes over what it costs from one, in the same round."""
+        many, one = (self.found["merge"][name][str(count)] for count in (nodes, 1))
+        return Measured.of([cost / base for cost, base in zip(many, one, strict=True)])
+
+    def together(self) -> dict[int, Measured]:
+        """Seconds of a processor for a result, by how many are handed in together."""
+        return {int(many): Measured.of(costs) for many, costs in self.found["together"].items()}
+
+    def road(self) -> dict[str, tuple[dict[int, float], float]]:
+        """Linear Road's statistics: seconds by numbers of rows, and rows a second by the slope between them, by ways.
+
+        The slope leaves out what a job costs that has hardly any rows.
+        """
+        points = {way: {int(rows): took for rows, took in each.items()} for way, each in self.found["road"].items()}
+        return {way: (each, _slope(each)) for way, each in points.items()}
+
     def costs(self) -> dict[str, Costs]:
         """What the tuner measured that a row costs, and what it does cost: what the function waits."""
-        tuner = self.found["tuner"]
+        tuner = self.found[TUNER]
         return {"measured": Costs(**tuner["costs"]), "true": Costs(open_close=0.0, **tuner["true"])}
 
     def equations(self, costs: Costs) -> dict[str, int]:
         """The batch size by the paper's inequality 3, with these costs and the tuner's rate, by forms of equation 1."""
-        tuner = self.found["tuner"]
+        tuner = self.found[TUNER]
         exact = BatchModel(
             tuner["size"],
             tuner["slide"],
@@ -102,6 +131,11 @@ class Spark:
             "exact count of updates": exact,
         }
         return {name: equation_3(each, tuner["latency"], tuner["period"], MOST) for name, each in forms.items()}
+
+
+def _slope(seconds: Mapping[int, float]) -> float:
+    few, many = min(seconds), max(seconds)
+    return (many - few) / (seconds[many] - seconds[few])
 
 
 def _number(way: str) -> int:

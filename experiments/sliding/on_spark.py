@@ -6,13 +6,18 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from experiments.figure import Check, Scaled, Table
+import numpy as np
+
+from experiments.figure import Check, Measured, Scaled, Table
 from experiments.picture import lines
-from experiments.sliding.measured import SLOWER, Spark
+from experiments.sliding.measured import KEYED, LEVEL, SLOWER, TUNER, Spark
 from experiments.sliding.model import RATIO
+from experiments.sliding.partition import ByBatch
 
 NODES = (1, 2, 3, 4)
 ROW = 1 / 40_000  # seconds of the paper's cheapest row
+PAPER_SHARES = {"window": 0.12, "batch 50": 0.27}
+"""Of a core, for the paper's split: with 4 nodes by window, where it says below, and at most by batches of 50."""
 
 
 @dataclass(frozen=True)
@@ -22,9 +27,10 @@ class OnSpark:
     spark: Spark
 
     @property
-    def tuner(self) -> bool:
-        """Whether the tuner was measured; parts are measured one at a time."""
-        return "tuner" in self.spark.found
+    def tuners(self) -> dict[str, str]:
+        """The streams whose batches were tuned, by parts; parts are measured one at a time."""
+        names = {TUNER: "without a key", KEYED: "with eight keys"}
+        return {part: name for part, name in names.items() if part in self.spark.found}
 
     def checks(self) -> Iterator[Check]:
         """Of the paper's points, of the split, and of what is chosen and merged."""
@@ -41,27 +47,74 @@ class OnSpark:
         shares = self.spark.split_share(RATIO)
         busiest = max(share for way, points in shares.items() if way != "pane" for share in points.values())
         yield Check("Spark: share of a core of the split by window and by batch, the most", busiest, high=0.3)
-        if self.tuner:
-            gain = self.spark.tuned()[1] / max(self.spark.fixed().values())
-            name = "Spark: rows/s of the tuner over those of the best fixed B"
-            yield Check(name, gain, low=0.85, essential=False, why=self._why_slower())
-        merge = self.spark.found["merge"]
-        dearest = max(seconds for each in merge.values() for seconds in each.values())
+        yield self._split_check()
+        for part, name in self.tuners.items():
+            gain = self.spark.tuned(part)[1] / max(self.spark.fixed(part).values())
+            yield Check(f"Spark: rows/s of the tuner over those of the best fixed B, {name}", gain, 0.85)
+        yield from self._merge_checks()
+        yield from self._road_checks()
+
+    def _split_check(self) -> Check:
+        """Whether the split is busier by batches of 50 than by window, as it is where a row costs more than a copy."""
+        ways = {"window": 1, "batch 50": 50}
+        copies = {way: ByBatch(RATIO, 1, batch).replication for way, batch in ways.items()}
+        rates = {way: self.spark.rates("scale")[way][4] for way in ways}
+        shares = {way: self.spark.split_share(RATIO)[way][4] for way in ways}
+        row, copy = _row_and_copy([(rates[way], rates[way] * copies[way], 1e6 * PAPER_SHARES[way]) for way in ways])
+        took = {way: 1e6 * each[RATIO] for way, each in self.spark.split().items()}
+        thousands = {way: rates[way] * copies[way] / 1e3 for way in ways}
+        return Check(
+            "Spark: share of a core of the split on 4 nodes, batch 50 over window",
+            shares["batch 50"] / shares["window"],
+            low=1.0,
+            essential=False,
+            why=f"The paper has {PAPER_SHARES['batch 50']:.0%} and under {PAPER_SHARES['window']:.0%}. At the rows/s "
+            f"measured here, {row:.1f} us a row and {copy:.2f} us a copy would make such shares: batches of 50 have "
+            f"{rates['batch 50'] / rates['window']:.0f} times the rows. The split measured here takes "
+            f"{took['window']:.2f} us for a row with its {copies['window']:.0f} copies by window, "
+            f"{took['batch 50']:.2f} us for one with {copies['batch 50']:.2f} by batch, and {took['pane']:.2f} us for "
+            f"one with a single copy by pane. That is {took['window'] / copies['window']:.2f}, "
+            f"{took['batch 50'] / copies['batch 50']:.2f} and {took['pane']:.2f} us a copy: the row itself costs "
+            f"next to nothing, and the share goes by copies, {thousands['window']:.0f} thousand a second by window and "
+            f"{thousands['batch 50']:.0f} by batch.",
+        )
+
+    def _merge_checks(self) -> Iterator[Check]:
+        """What a merge costs, and whether more nodes change that by more than rounds differ."""
+        merge, handed = self.spark.merge(), self.spark.together()
+        dearest = max(each.mean for points in merge.values() for each in points.values())
         yield Check("merge of a result over the paper's cheapest row, the most", dearest / ROW, high=1.0)
-        ordered, unordered = ([each[str(n)] for n in (1, 16)] for each in (merge["in order"], merge["in any order"]))
-        handed = self.spark.found["together"]
+        most = max(merge[LEVEL])
+        free, ordered, level = (self.spark.merge_ratio(name, most) for name in ("in any order", "in order", LEVEL))
         yield Check(
-            "merge in any order, 16 nodes over 1",
-            unordered[1] / unordered[0],
-            high=1.05,
+            f"merge in any order, {most} nodes over 1, and twice its standard error more",
+            free.mean + 2 * free.error,
+            high=1.0,
             essential=False,
             why="In the paper more nodes mean more results in a scheduling step, and that makes one of them cheaper. "
-            f"Here a micro-batch hands in 1,000 however many nodes there are. With 16 nodes a result takes "
-            f"{1e6 * handed['1']:.2f} us handed in alone and {1e6 * handed['1000']:.2f} us as one of 1,000.",
+            f"Here 1,000 are handed in at a time however many nodes there are. With {most} nodes a result takes "
+            f"{_micro(handed[1])} us handed in alone and {_micro(handed[1000])} us as one of 1,000. At 1,000 the ratio "
+            f"is {_spread(free)}; with nodes that are never ahead of each other, where both have the same results in "
+            f"the same order, it is {_spread(level)}. So results that come further out of order are dearer to merge.",
         )
-        gain = handed["1000"] / handed["1"]
+        gain = handed[1000].mean / handed[1].mean
         yield Check("merge in any order, 1,000 results at a time over one", gain, high=1.0, essential=False)
-        yield Check("merge in order, 16 nodes over 1", ordered[1] / ordered[0], low=1.0, high=1.5, essential=False)
+        yield Check(
+            f"merge in order, {most} nodes over 1, and twice its standard error less",
+            ordered.mean - 2 * ordered.error,
+            low=1.0,
+            high=1.5,
+            essential=False,
+            why=f"The ratio is {_spread(ordered)}; with nodes that are never ahead of each other, where both have the "
+            f"same results in the same order, it is {_spread(level)}.",
+        )
+
+    def _road_checks(self) -> Iterator[Check]:
+        """Whether `apply` is worth it for functions that do no more than Spark's own aggregates."""
+        rates = {way: rate for way, (_seconds, rate) in self.spark.road().items()}
+        best = max(rate for way, rate in rates.items() if way.startswith("apply"))
+        name = "Linear Road: rows/s of the best of `apply`'s ways over Spark's own groupBy(window)"
+        yield Check(name, best / rates["Spark's groupBy(window)"], low=1.0)
 
     def setup(self) -> Iterator[Scaled]:
         """What was run."""
@@ -82,14 +135,22 @@ class OnSpark:
             f"{least:,} to {most:,} rows a run, by window on two nodes {few:,}",
         )
 
+        if self.tuners:
+            yield Scaled(
+                "batches of windows on Spark",
+                "no micro-batches",
+                "400 windows end in a micro-batch. Batches of fixed sizes are counted from another window than these, "
+                "so that micro-batches cut them; those of the tuner begin where its change takes effect, and may fit",
+            )
+
     def said(self) -> str:
         """What was found, in a sentence."""
         rates, share = self.spark.rates("scale"), self.spark.split_share(RATIO)
         tuned = ""
-        if self.tuner:
-            size, rate = self.spark.tuned()
-            best = max(self.spark.fixed().values())
-            tuned = f" The tuner ends at B = {size} with {rate / best:.2f} of the best fixed size's rows/s."
+        for part, name in self.tuners.items():
+            size, rate = self.spark.tuned(part)
+            best = max(self.spark.fixed(part).values())
+            tuned += f" {name.capitalize()} the tuner ends at B = {size}, with {rate / best:.2f} of the best fixed B's."
         return (
             f"On Spark by pane {rates['pane'][1]:,.0f} on one node and {rates['pane'][4]:,.0f} on four; by window "
             f"{rates['window'][1]:,.0f}, {rates['window'][2]:,.0f} on two and {rates['window'][4]:,.0f} on four; the "
@@ -115,62 +176,60 @@ class OnSpark:
             ("nodes", *share),
             tuple((n, *(each.get(n, "") for each in share.values())) for n in NODES),
         )
-        if self.tuner:
-            yield from self._sizes()
-        merge = self.spark.found["merge"]
+        yield from self._sizes()
+        merge, handed = self.spark.merge(), self.spark.together()
         yield Table(
-            "Merge on the driver, us of a processor for a result",
+            "Merge on the driver, us of a processor for a result, 1,000 handed in at a time",
             ("nodes that results come from", *merge),
-            tuple((int(n), *(1e6 * each[n] for each in merge.values())) for n in merge["in order"]),
+            tuple((nodes, *(_in_micro(each[nodes]) for each in merge.values())) for nodes in merge["in order"]),
         )
-        road = self.spark.found["road"]
         yield Table(
-            "Linear Road's count, min, max and avg for each expressway and direction, w/s = 100, on two cores, rows/s",
-            tuple(road),
-            (tuple(road.values()),),
+            "Merge in any order of 16 nodes, us of a processor for a result",
+            ("results handed in at a time", "us"),
+            tuple((many, _in_micro(cost)) for many, cost in handed.items()),
+        )
+        road = self.spark.road()
+        counts = list(next(iter(road.values()))[0])
+        yield Table(
+            "Linear Road's count, min, max and avg for each expressway, direction and segment, w/s = 100, on two "
+            "cores; rows/s are the slope between the two numbers of rows",
+            ("", *(f"{rows:,} rows, s" for rows in counts), "rows/s"),
+            tuple((way, *seconds.values(), rate) for way, (seconds, rate) in road.items()),
         )
 
     def _nearest_split(self, ways: Iterable[str]) -> str:
         other = {way: used for way in ways if (used := self.spark.measured_split(way)) != way}
         return "".join(f"; for {way} what {used} takes" for way, used in other.items())
 
-    def _why_slower(self) -> str:
-        """What the tuner does not know, and the run that shows it."""
-        why = (
-            "The model takes it that batches come one after the other without end. A micro-batch of Spark ends, and "
-            "this one, without a key, has 400 windows: at B = 100 each of 4 workers has one, at more some have none."
-        )
-        fixed, (size, _rate) = self.spark.fixed(), self.spark.tuned()
-        best = max(fixed, key=lambda batch: fixed[batch])
-        longer = {int(batch): rate for batch, rate in self.spark.found.get("longer", {}).items()}
-        if best not in longer or size not in longer:
-            return f"{why} It was not measured in longer micro-batches."
-        return (
-            f"{why} In micro-batches of 1,600 windows the tuner's B = {size} does {longer[size]:,.0f} rows/s, which is "
-            f"{longer[size] / longer[best]:.2f} of what B = {best} does there ({longer[best]:,.0f})."
-        )
-
     def _sizes(self) -> Iterator[Table]:
-        fixed, (size, rate), costs = self.spark.fixed(), self.spark.tuned(), self.spark.costs()
-        yield Table(
-            "Batches of fixed sizes on Spark, 4 workers, rows/s",
-            ("B", *(str(batch) for batch in fixed)),
-            (("rows/s", *fixed.values()),),
-        )
+        for part, name in self.tuners.items():
+            fixed = self.spark.fixed(part)
+            yield Table(
+                f"Batches of fixed sizes on Spark, 4 workers, {name}, rows/s",
+                ("B", *(str(batch) for batch in fixed)),
+                (("rows/s", *fixed.values()),),
+            )
+        if TUNER not in self.tuners:
+            return
+        fixed, costs = self.spark.fixed(), self.spark.costs()
+        tuned = {name: (self.spark.tuned(part), self.spark.fixed(part)) for part, name in self.tuners.items()}
         yield Table(
             "The tuner on Spark, and B by the paper's inequality 3 with the rate that the tuner measured",
             ("", "B", "rows/s", "of the best fixed B"),
             (
-                ("the tuner", size, rate, rate / max(fixed.values())),
                 *(
-                    (f"inequality 3, {form}, {kind} costs", batch, *_nearest(fixed, batch))
+                    (f"the tuner, {name}", size, rate, rate / max(those.values()))
+                    for name, ((size, rate), those) in tuned.items()
+                ),
+                *(
+                    (f"inequality 3, {form}, {kind} costs, without a key", batch, *_nearest(fixed, batch))
                     for kind, each in costs.items()
                     for form, batch in self.spark.equations(each).items()
                 ),
             ),
         )
         yield Table(
-            "Costs as the tuner measured them, and true ones, which the function waits; us",
+            "Costs as the tuner measured them without a key, and true ones, which the function waits; us",
             ("", "a window that a row updates", "anything else of a row"),
             tuple((kind, 1e6 * each.update, 1e6 * each.other) for kind, each in costs.items()),
         )
@@ -192,21 +251,47 @@ class OnSpark:
         for number, (way, each) in enumerate(self.spark.split_share(RATIO).items(), 1):
             axes[1, 1].plot(list(each), list(each.values()), label=way, color=f"C{number}", marker="o")
         _named(axes[1, 1], "the split's share of a core", "nodes", "")
+        axes[1, 1].yaxis.set_major_formatter("{x:.3f}")
         self._draw_sizes(axes[2, 0])
-        merge = self.spark.found["merge"]
-        micro = {name: [1e6 * seconds for seconds in each.values()] for name, each in merge.items()}
-        lines(axes[2, 1], list(map(int, merge["in order"])), micro, x="nodes", y="us a result", title="the merge")
+        merge = self.spark.merge()
+        micro = {name: [1e6 * cost.mean for cost in each.values()] for name, each in merge.items()}
+        lines(axes[2, 1], list(merge["in order"]), micro, x="nodes", y="us a result", title="the merge")
         axes[2, 1].set_ylim(bottom=0)
 
     def _draw_sizes(self, axes: Any) -> None:
-        if not self.tuner:
+        if not self.tuners:
             axes.set_axis_off()
             return
-        fixed, (size, rate) = self.spark.fixed(), self.spark.tuned()
-        lines(axes, list(fixed), {"fixed": list(fixed.values())}, x="B", y="rows/s", title="the batch size")
-        axes.plot([size], [rate], "r*", label="the tuner", markersize=8)
+        for number, (part, name) in enumerate(self.tuners.items()):
+            fixed, (size, rate) = self.spark.fixed(part), self.spark.tuned(part)
+            color = f"C{number}"
+            axes.plot(list(fixed), list(fixed.values()), label=f"fixed, {name}", color=color, marker="o")
+            axes.plot([size], [rate], "*", label=f"the tuner, {name}", color=color, markersize=11)
+        _named(axes, "the batch size", "B", "rows/s")
         axes.set_xscale("log")
         axes.set_ylim(bottom=0)
+
+
+def _row_and_copy(points: list[tuple[float, float, float]]) -> tuple[float, float]:
+    """What a row and what a copy costs, from two points with numbers of rows and of copies and their cost together.
+
+    >>> _row_and_copy([(1, 100, 102), (1, 3, 5)])
+    (2.0, 1.0)
+    """
+    row, copy = np.linalg.solve([point[:2] for point in points], [point[2] for point in points]).tolist()
+    return round(row, 9), round(copy, 9)
+
+
+def _micro(seconds: Measured) -> str:
+    return f"{1e6 * seconds.mean:.2f}"
+
+
+def _in_micro(seconds: Measured) -> Measured:
+    return Measured(1e6 * seconds.mean, 1e6 * seconds.error)
+
+
+def _spread(ratio: Measured) -> str:
+    return f"{ratio.mean:.3f} with a standard error of {ratio.error:.3f}"
 
 
 def _over_linear(points: dict[int, float]) -> float:

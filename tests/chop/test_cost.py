@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from skewless.chop import BatchModel, Costs, Windows
+from skewless.chop.assignment import BatchAssignment
 from skewless.core.errors import SkewlessError
 
 SHAPES = st.tuples(st.integers(1, 40), st.integers(1, 40)).map(lambda pair: (max(pair), min(pair)))
@@ -54,6 +55,33 @@ def test_at_its_throughput_a_batch_size_is_just_kept_up_with(shape: tuple[int, i
 def test_exactly_counted_a_larger_batch_carries_no_less(shape: tuple[int, int]) -> None:
     throughput = BatchModel(*shape, 1000.0, 4, COSTS).throughput(np.arange(1, 300))
     assert (np.diff(throughput) >= -1e-9 * throughput[1:]).all()
+
+
+@given(SHAPES, st.integers(1, 30), st.integers(1, 8))
+def test_where_a_worker_gets_a_row_once_its_rows_are_those_of_the_assignment(
+    shape: tuple[int, int], batch: int, workers: int
+) -> None:
+    size, slide = shape
+    turns = BatchAssignment.of(Windows(size, slide, rows=True), workers, batch)
+    times = np.arange(1000 * size, 1000 * size + workers * batch * slide)  # a turn of all workers
+    rows, owners = turns.copies(np.zeros(len(times), np.int64), times)
+    assert len(rows) == len(set(zip(rows.tolist(), owners.tolist(), strict=True)))
+    model = BatchModel(size, slide, 1000.0, workers, COSTS, once=True)
+    assert np.bincount(owners, minlength=workers).mean() == pytest.approx(float(model.rows(batch)))
+    assert float(model.load(batch)) == pytest.approx(1000 * float(model.rows(batch)) / len(times))
+
+
+@given(SHAPES, st.integers(1, 12), st.integers(1, 15))
+def test_a_batch_that_does_not_end_together_is_read_in_pieces(
+    shape: tuple[int, int], batch: int, together: int
+) -> None:
+    size, slide = shape
+    read = 0
+    for start in range(together):  # where the first micro-batch ends
+        pieces = np.bincount((np.arange(batch) + start) // together)
+        read += sum(size + (windows - 1) * slide for windows in pieces.tolist() if windows)
+    model = BatchModel(size, slide, 1000.0, 4, COSTS, together=together)
+    assert float(model.rows(batch)) == pytest.approx(read / together)
 
 
 def test_work_that_costs_nothing_has_no_limit() -> None:

@@ -98,6 +98,24 @@ def test_as_long_as_nothing_is_measured_sizes_stay_small() -> None:
     assert [tuner.tune(float(t), t) for t in range(5)] == [1, 2, 1, 2, 1]
 
 
+def test_sizes_that_look_alike_are_passed_over_until_costs_are_known() -> None:
+    truth, (size, slide, workers) = Costs(1e-6, 0, 20e-6), (100, 1, 4)
+    tuner = Tuner(size, slide, workers, latency=1.0, period=1.0, once=True)
+    tried = []
+    for second in range(6):
+        batch = tuner.tune(float(second), 1000 * second)
+        tried.append(batch)
+        rows = min(size + batch - 1, workers * batch)  # small batches need all rows, a share of the rows for each
+        tuner.add(size * batch, batch, rows, truth.of(size * batch, batch, rows))
+    assert tried[:2] == [1, 68]  # with 33 and fewer, every worker has every row
+    assert tuner.estimator.resolved
+    assert tuner.batch == choose(BatchModel(100, 1, 1000, 4, truth, once=True), 1.0, 1.0).batch > 200
+
+
+def test_a_single_worker_has_batches_of_one() -> None:
+    assert choose(BatchModel(100, 1, 1000, 1, MIXES["rows"], once=True), 1.0, 10.0).batch == 1
+
+
 def test_tumbling_windows_stay_single() -> None:
     tuner = Tuner(100, 100, 4, 0.5, period=1.0)
     for second in range(10):

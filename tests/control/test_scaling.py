@@ -52,6 +52,11 @@ def routed(path: Path, asked: Range) -> LoadLoop:
     return LoadLoop("stream", scaling.workers, CHOSEN, scaling)
 
 
+def warm(loop: LoadLoop, ran: int, run: str = "run") -> None:
+    """The first micro-batch of a run, which is not counted."""
+    loop.hear(seen(0, 1600, ran, began=-1_000_000, run=run))
+
+
 def play(
     loop: LoadLoop, path: Path, loads: list[int], late: int = 0, first: int = 0, run: str = "run"
 ) -> list[tuple[int, float]]:
@@ -77,6 +82,62 @@ def test_it_follows_a_rise_and_a_fall_however_late_decisions_come_into_force(tmp
     assert "11 workers became 2 after micro-batch 12 (W = 0.15), because the rate fell" in loop.describe()
 
 
+def test_numbers_of_numpy_are_numbers_and_what_is_true_is_none(tmp_path: Path) -> None:
+    given = Range(np.int64(2), np.int32(16), "1 second", d=np.int64(1), thres=np.float32(0.5))  # type: ignore[arg-type]
+    plain = Range(2, 16, "1 second", d=1, thres=0.5)
+    assert (given, repr(given)) == (plain, repr(plain))  # a folder remembers the number by the range in words
+    loop = routed(tmp_path, given)
+    play(loop, tmp_path, [800, 9600])
+    assert (loop.workers, loop._failed) == (16, False)
+    for options in ({"thres": True}, {"thres": np.True_}, {"step": True}):
+        (name, value), *_ = options.items()
+        with pytest.raises(SkewlessError, match=f"{name} is {value!r}; give a number, such as 0"):
+            Range(2, 16, "1 second", **options)  # type: ignore[arg-type]  # wrong on purpose
+    for least in (True, np.True_, np.float64(2)):
+        with pytest.raises(SkewlessError, match=r"workers is \(.*, 16\); give two whole numbers, such as \(2, 16\)"):
+            Range(least, 16, "1 second")  # type: ignore[arg-type]  # wrong on purpose
+
+
+COLD = 31.5
+"""Seconds of a micro-batch in which the JVM, Python and compilation begin."""
+
+
+def test_the_first_micro_batch_of_a_run_is_not_counted_however_long_it_takes(tmp_path: Path) -> None:
+    asked = Range(1, 16, "1 second", d=1)
+    loop = routed(tmp_path, asked)
+    loop.hear(seen(0, 850, 1, seconds=COLD))
+    assert loop.workers == number_in(tmp_path) == 1
+    assert "1 of 1 to 16 workers are active; W was 31.50 in the last micro-batch" in loop.describe()
+    later = COLD * 1e6
+    loop.hear(seen(1, 850, 1, began=round(later) + 500_000))
+    assert loop.workers == 1
+    loop.hear(seen(2, 1600, 1, began=round(later) + 1_500_000))
+    assert loop.workers == 2  # the second and the third are counted
+    again = routed(tmp_path, asked)  # of another program, which is cold again
+    again.hear(seen(3, 1600, 2, seconds=COLD, run="later"))
+    assert again.workers == number_in(tmp_path) == 2
+    again.hear(seen(4, 2500, 2, began=round(later) + 4_500_000, run="later"))
+    assert again.workers == 3
+    again.end("later")
+    again.hear(seen(5, 2500, 3, seconds=COLD, run="last"))  # of the same program
+    assert again.workers == 3
+    assert not loop._failed
+    assert not again._failed
+
+
+def test_the_first_micro_batch_of_a_run_of_owners_is_not_counted(tmp_path: Path) -> None:
+    asked = Range(1, 16, "1 second", d=1)
+    placing = placed(tmp_path, asked)
+    for batch in (0, 1):
+        placing.hear(replace(owned(placing, batch, 850), seconds=COLD if batch == 0 else 0.85))
+    assert (placing.workers, placing.announced) == (1, False)
+    again = placed(tmp_path, asked)
+    for batch in (2, 3):
+        again.hear(replace(owned(again, batch, 850, run="later"), seconds=COLD if batch == 2 else 0.85))
+    assert (again.workers, again.announced) == (1, False)
+    assert not again._failed
+
+
 def test_workers_are_added_one_at_a_time_where_that_is_asked_for(tmp_path: Path) -> None:
     loop = routed(tmp_path, Range(2, 16, "1 second", d=2, stride="one"))
     played = play(loop, tmp_path, [1600] * 2 + [9600] * 22)
@@ -99,19 +160,21 @@ def test_what_runs_goes_by_the_file(tmp_path: Path) -> None:
     loop = routed(tmp_path, Range(2, 16, "1 second", d=1))
     assert number_in(tmp_path) == 2
     length = (tmp_path / "workers-s1.json").stat().st_size
-    loop.hear(seen(0, 9600, 2))
+    warm(loop, 2)
+    loop.hear(seen(1, 9600, 2))
     assert number_in(tmp_path) == loop.workers == 11
     assert (tmp_path / "workers-s1.json").stat().st_size == length  # Spark remembers it
 
 
 def test_loads_and_imbalance_are_of_the_workers_that_were_active(tmp_path: Path) -> None:
     loop = routed(tmp_path, Range(2, 16, "1 second", d=1))
-    loop.hear(seen(0, 9600, 2, loads={0: 4800, 1: 4800}))
+    warm(loop, 2)
+    loop.hear(seen(1, 9600, 2, loads={0: 4800, 1: 4800}))
     assert (loop.workers, loop.loads, loop.imbalance) == (11, {0: 4800, 1: 4800}, 1.0)
 
 
 def test_a_later_run_of_the_query_goes_on_from_the_number_in_the_folder(tmp_path: Path) -> None:
-    play(routed(tmp_path, Range(2, 16, "1 second", d=1)), tmp_path, [9600])
+    play(routed(tmp_path, Range(2, 16, "1 second", d=1)), tmp_path, [1600, 9600])
     again = routed(tmp_path, Range(2, 16, "1 second", d=3))
     assert number_in(tmp_path) == 2  # the query is not known yet
     again.hear(seen(1, 9600, 2, run="later"))
@@ -139,7 +202,8 @@ def test_each_range_of_a_query_goes_on_from_its_own_number(tmp_path: Path) -> No
 
     first = streams()
     for loop in first.values():
-        loop.hear(seen(0, 9600, 2))
+        warm(loop, 2)
+        loop.hear(seen(1, 9600, 2))
     assert numbers(first) == {"s1": 11, "s2": 5}
     for begin in (lambda loop: loop.start("q", "later"), lambda loop: loop.hear(seen(1, 9600, 2, run="later"))):
         again = streams()
@@ -152,7 +216,7 @@ def test_the_first_micro_batch_of_a_later_run_has_the_number_in_the_folder(tmp_p
     first = routed(tmp_path, Range(2, 16, "1 second", d=1))
     first.start("q", "run")
     assert number_in(tmp_path) == 2
-    play(first, tmp_path, [9600])
+    play(first, tmp_path, [1600, 9600])
     again = routed(tmp_path, Range(2, 16, "1 second", d=3))
     assert number_in(tmp_path) == 2
     again.start("q", "later")
@@ -164,7 +228,7 @@ def test_the_first_micro_batch_of_a_later_run_has_the_number_in_the_folder(tmp_p
 
 
 def test_a_stream_that_starts_after_another_query_has_the_fewest_workers(tmp_path: Path) -> None:
-    play(routed(tmp_path, Range(2, 16, "1 second", d=1)), tmp_path, [9600])
+    play(routed(tmp_path, Range(2, 16, "1 second", d=1)), tmp_path, [1600, 9600])
     other = routed(tmp_path, Range(2, 16, "1 second", d=3))
     other.start("q", "later")  # which is not this stream's
     assert other.workers == 11
@@ -179,9 +243,9 @@ def test_a_stream_that_starts_after_another_query_has_the_fewest_workers(tmp_pat
 
 def test_the_number_stays_once_two_micro_batches_began_within_an_interval(tmp_path: Path) -> None:
     loop = routed(tmp_path, Range(1, 16, "1 second", d=2))
-    play(loop, tmp_path, [9600, 9600])
+    play(loop, tmp_path, [1600, 9600, 9600])
     assert loop.workers == 11
-    for batch in range(2, 9):  # as with availableNow: the next begins when the last is done
+    for batch in range(3, 10):  # as with availableNow: the next begins when the last is done
         loop.hear(seen(batch, 1000, 11, began=2_000_000 + batch * 400_000))
     assert loop.workers == 11
     assert any("such as availableNow: the number of workers stays" in line for line in loop.describe())
@@ -206,11 +270,12 @@ def test_a_clock_that_is_set_back_once_does_not_hold_the_number_for_good(tmp_pat
 
 def test_another_trigger_holds_the_number_where_w_is_at_most_thres(tmp_path: Path) -> None:
     loop = routed(tmp_path, Range(1, 16, "1 second", d=1))
-    loop.hear(seen(0, 8800, 1, began=0))
+    warm(loop, 1)
+    loop.hear(seen(1, 8800, 1, began=0))
     assert loop.workers == 10
     untimed = []
-    for batch in range(1, 100):  # one after the other, of 0.88 s
-        loop.hear(seen(batch, 8800, 10, began=batch * 880_000 + 7_920_000))
+    for batch in range(2, 101):  # one after the other, of 0.88 s
+        loop.hear(seen(batch, 8800, 10, began=batch * 880_000 + 7_040_000))
         assert loop.scaling is not None
         untimed.append(loop.scaling.untimed)
     assert all(untimed[untimed.index(True) :])
@@ -251,21 +316,23 @@ def test_a_trigger_that_is_longer_than_the_interval_is_said(tmp_path: Path) -> N
 
 def test_the_part_of_w_that_no_worker_shortens_is_left_out_of_what_more_workers_gain(tmp_path: Path) -> None:
     loop = routed(tmp_path / "all", Range(2, 16, "1 second", d=1))
-    loop.hear(seen(0, 2400, 2, seconds=1.5, busy=1.5))
+    warm(loop, 2)
+    loop.hear(seen(1, 2400, 2, seconds=1.5, busy=1.5))
     assert loop.workers == 4  # 2 * 1.5 / 0.9
     loop = routed(tmp_path / "part", Range(2, 16, "1 second", d=1))
-    loop.hear(seen(0, 2400, 2, seconds=1.5, busy=1.0))
+    warm(loop, 2)
+    loop.hear(seen(1, 2400, 2, seconds=1.5, busy=1.0))
     assert loop.workers == 5  # 2 * 1.0 / (0.9 - 0.5)
 
 
 def test_what_owners_follow_is_said_by_the_number_of_keys_and_what_lanes_follow_by_the_rate(tmp_path: Path) -> None:
     placing = placed(tmp_path / "keys", Range(2, 16, "1 second", d=1))
-    for batch, (keys, rows) in enumerate([(100, 1600), (600, 9600)]):
+    for batch, (keys, rows) in enumerate([(100, 1600), (100, 1600), (600, 9600)]):
         placing.hear(replace(owned(placing, batch, rows), keys=keys))
     assert placing.scaling is not None
     assert (placing.scaling.last or "").endswith("because the number of keys rose")
     same = placed(tmp_path / "same", Range(2, 16, "1 second", d=1))
-    for batch, rows in enumerate([1600, 9600]):
+    for batch, rows in enumerate([1600, 1600, 9600]):
         same.hear(replace(owned(same, batch, rows), keys=100))
     assert same.scaling is not None
     assert (same.scaling.last or "").endswith("because micro-batches took too much of their interval")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from skewless.chop.assignment import BatchAssignment
@@ -12,8 +13,12 @@ from skewless.control.loop import Chosen, Observed
 from skewless.control.tuning import Tuning
 from skewless.control.version import Version
 from skewless.core.errors import SkewlessError
+from skewless.core.store import MemoryStore
 from skewless.core.turn import Turn
 from skewless.core.windows import BEFORE_ALL, Windows
+from skewless.operators.windows.function import WindowCall
+from skewless.operators.windows.worker import Task
+from tests.support.windows import ANSWER, COLUMNS, ROWS, adaptive, table, whole
 
 CHOSEN = Chosen("batches of windows", "as the test asks")
 
@@ -99,3 +104,27 @@ def test_a_size_that_is_hardly_better_is_not_worth_a_change(tmp_path: Path, monk
     assert not tuning._failed
     assert max(sizes) == 8  # as many as there may be: rows cost, and larger batches copy fewer
     assert sizes[-20:] == [8] * 20
+
+
+@pytest.mark.parametrize(("keys", "batch"), [(1, 1), (1, 7), (1, 60), (6, 1), (6, 60)])
+def test_the_tuner_hears_how_many_windows_end_together_and_where_the_turns_of_their_keys_start(
+    tmp_path: Path, keys: int, batch: int
+) -> None:
+    windows, workers, span, start = Windows(10, 5), 3, 40, 10**9
+    tuning = loop(tmp_path, windows, workers, batch)
+    task = Task(COLUMNS, windows, WindowCall(whole, ROWS, ANSWER))
+    stores = [MemoryStore() for _ in range(workers)]
+    for number in range(4):
+        rows = [(start + 200 * number + at, key, 0) for at in range(200) for key in range(keys)]
+        times, hashes = np.array([row[0] for row in rows]), np.array([7 * row[1] for row in rows])
+        which, owners = tuning.sizes.copies(hashes, times)
+        for worker in range(workers):
+            sent = [rows[i] for i in which[owners == worker]]
+            tables = [table(sent)] if sent else []
+            turn, watermark = Turn(worker, number, "q"), start + 200 * number if number else 0  # as Spark's begins
+            adaptive(task, tuning.folder, turn, stores[worker], Version(0).code, tables, watermark)
+        tuning.hear(seen(number, Version(0), reached=start // 5 + 40 * number + 39, rows=len(rows)))
+    assert not tuning._failed
+    assert tuning.tuner.together == pytest.approx(span, abs=2)
+    shares = np.bincount(np.arange(keys) * 7 % workers, minlength=workers) / keys
+    assert np.array(tuning.tuner.starts) / sum(tuning.tuner.starts) == pytest.approx(shares, abs=0.02)

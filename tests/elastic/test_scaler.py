@@ -159,7 +159,17 @@ def test_a_side_with_little_of_the_time_is_not_all_that_grows() -> None:
         (1.28, 3, 2),  # with 2 map tasks it would take 20 reduce tasks: 0.88 + 0.02
         (0.787, 3, 2),
     ]
-    assert str(follower.last).endswith("3 and 2, because the number of keys rose")
+    assert str(follower.last).endswith(
+        "3 and 2, because the number of keys rose, and the slower stage made up the rest"
+    )
+
+
+def test_a_side_that_followed_nothing_and_stayed_is_not_said_to_have_made_up_the_rest() -> None:
+    follower = scaler(stride="straight", d=1)
+    assert trace(follower, [USUAL, replace(USUAL, rows=2200)])[-1] == (1.45, 4, 2)
+    assert str(follower.last).endswith("4 and 2, because the rate rose")
+    assert trace(scaler(d=1), [USUAL, replace(USUAL, rows=1600, keys=130)])[-1][1:] == (3, 3)
+    assert Decision("out", FEW, MANY, ("map", "reduce")).reason == "the rate and the number of keys rose"
 
 
 def test_a_stage_that_takes_no_time_gets_no_tasks_however_late_micro_batches_are() -> None:

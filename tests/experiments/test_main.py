@@ -53,7 +53,8 @@ def make(ids: list[str], docs: Path, scale: Scale = "small") -> tuple[list[str],
 
 def made(docs: Path) -> dict[tuple[str, str], str]:
     records = results.read(docs / "results" / "figures.json")
-    assert (docs / "figures.md").read_text() == page.render(records)
+    for path, text in page.render(records).items():
+        assert (docs / path).read_text() == text
     return {(record.id, record.scale): record.found for record in records}
 
 
@@ -62,7 +63,11 @@ def test_figures_are_written_as_data_as_a_page_and_as_pictures(tmp_path: Path, t
     assert failed == []
     assert "toy-1        agrees" in told
     assert made(tmp_path) == {("toy-1", "small"): "It is 1.0.", ("toy-2", "small"): "It is 1.0."}
-    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == ["toy-1-small.svg", "toy-2-small.svg"]
+    assert sorted(path.name for path in (tmp_path / "figures").iterdir()) == [
+        "toy-1-small.svg",
+        "toy-2-small.svg",
+        "toy.md",
+    ]
 
 
 def test_one_figure_made_again_keeps_the_rest(tmp_path: Path, toys: dict[str, Any]) -> None:
@@ -74,7 +79,7 @@ def test_one_figure_made_again_keeps_the_rest(tmp_path: Path, toys: dict[str, An
         ("toy-2", "small"): "It is 0.25.",
         ("toy-3", "small"): "It is 1.0.",
     }
-    assert "**Small scale: does not.** It is 0.25." in (tmp_path / "figures.md").read_text()
+    assert "**Small scale: does not.** It is 0.25." in (tmp_path / "figures" / "toy.md").read_text()
 
 
 def test_scales_are_kept_apart(tmp_path: Path, toys: dict[str, Any]) -> None:

@@ -319,15 +319,22 @@ def test_the_sustained_rate_counts_work_that_does_not_grow_with_the_rate():
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda: cluster(0), "combiners is 0; give at least 1"),
+        (lambda: cluster(0), "combiners is 0; give a whole number from 1"),
         (lambda: cluster(4, windows=Windows(5, 2)), "1, 2, 3, ... slides long"),
         (lambda: Costs(tuple=-1.0), "the cost tuple is -1.0 seconds"),
         (lambda: cluster(4, engine=MicroBatches(0.3)), "no multiple of the micro-batches"),
         (lambda: cluster(4, engine=MicroBatches(1.0), forward=True), "nothing to forward"),
         (lambda: MicroBatches(0.0), "interval is above 0"),
         (lambda: Partitioners(), "no partitioners"),
+        (lambda: cluster(2.5), "combiners is 2.5; give a whole number from 1"),
+        (lambda: Costs(tuple=np.inf), "the cost tuple is inf seconds"),
+        (lambda: Partitioners(*[split.Hash(4)] * 2), "was given for two partitioners"),
+        (
+            lambda: run(cluster(8), source([1], 1.0), split.Hash(4), seconds=1),
+            "Hash routes to 4 workers, but there are 8",
+        ),
         (lambda: run(cluster(1), source([1], 1.0), Modulo(1), seconds=1.5), "not 1, 2, 3, ... slides"),
-        (lambda: run(cluster(2), source([1, 3], 3.0), Modulo(4), seconds=1), "as many workers as there are combiners"),
+        (lambda: run(cluster(2), source([1, 3], 3.0), Modulo(4), seconds=1), "routes to 4 workers, but there are 2"),
         (lambda: run(cluster(1), [], Modulo(1), seconds=1), "there are no sources; give at least one"),
         (lambda: run(cluster(1), source([1], 1.0), Modulo(1), seconds=np.inf), "inf s are not 1, 2, 3, ... slides"),
         (lambda: sustainable(lambda _: None, start=0), "the first rate is 0"),
@@ -337,6 +344,13 @@ def test_what_cannot_be_simulated_is_refused_with_a_remedy(call, words):
     with pytest.raises(SkewlessError) as refused:
         call()
     assert words in str(refused.value)
+
+
+def test_partitioners_that_have_run_are_refused_for_another_run():
+    team = Partitioners(split.Hash(4), split.Hash(4))
+    run(cluster(4), source(range(8), 8.0), team, seconds=2)
+    with pytest.raises(SkewlessError, match="have run already; make new ones for each run"):
+        run(cluster(4), source(range(8), 8.0), team, seconds=2)
 
 
 def test_the_result_of_a_key_costs_whoever_emits_it():

@@ -2,7 +2,8 @@
 
 Two have windows of aggregates, and three functions of whole windows: by batches, by batches whose size changes as often
 as it can, and by panes. One has panes of so many rows, of all rows. In another one slots and keys move from worker to
-worker as often as they can, with timers and with state that expires, and the last delivers rows in order.
+worker as often as they can, and the number of workers follows the load, with timers and with state that expires. The
+last delivers rows in order.
 """
 
 from __future__ import annotations
@@ -30,6 +31,10 @@ from skewless.core.hashing import xxhash64
 from skewless.spark.listen import _streams
 from support.streams import DAEMON, INTERPRETED, PATIENT, QUICK, begin
 
+AGAIN = {"spark.sql.streaming.verifyCheckpointDirectoryEmptyOnStart": "false"}
+"""A kill while the first micro-batch is noted leaves a temporary file, and Spark would not start the query again."""
+RISING = sk.elastic.Range(1, 3, "1 millisecond", d=1)
+"""Every micro-batch takes too long, so that the most workers are asked for after each that is counted."""
 PAGES = ["hot", "hot0", "hot1", "p1", "p2", "p3"]
 ROWS, SLIDE = 60, 24
 Change = Callable[[Any, np.random.Generator], None]
@@ -89,8 +94,8 @@ def windows_of(events: DataFrame, way: str, folder: Path) -> DataFrame:
 
 
 def placed(events: DataFrame, folder: Path, seed: int) -> StreamingQuery:
-    """A query whose slots move all the time."""
-    result = sk.keyed(events, "page", place="even").process(
+    """A query whose slots move all the time, by announcements that are made up and by those of its range of workers."""
+    result = sk.keyed(events, "page", workers=RISING, place="even").process(
         Running(),
         "n long, total decimal(20,2)",
         folder=str(folder / "placement"),
@@ -98,7 +103,7 @@ def placed(events: DataFrame, folder: Path, seed: int) -> StreamingQuery:
         watermark="5 seconds",
         order="price",
         slots=8,
-        rule=sk.place.Rule(alpha=1e9),  # only what is announced below
+        rule=sk.place.Rule(alpha=1e9),  # only what is announced below, and what the range asks for
     )
     return to_parquet(result, folder, "placed", seed, _another_placement)
 
@@ -130,7 +135,7 @@ def _keep_changing(loop: Any, change: Change, seed: int) -> None:
 
 
 def _another_placement(loop: Any, chance: np.random.Generator) -> None:
-    workers = int(chance.integers(1, 4))
+    workers = int(chance.integers(1, RISING.most))  # the most are announced by the range alone
     tracked = chance.choice(xxhash64(PAGES).tolist(), int(chance.integers(0, 4)), replace=False).tolist()
     own = {key: int(chance.integers(workers)) for key in tracked}
     loop.announce(sk.place.Placement.of(workers, chance.integers(0, workers, 8).tolist(), own))
@@ -170,6 +175,7 @@ def started(events: DataFrame, way: str, folder: Path, seed: int) -> StreamingQu
 def main(folder: Path, seed: int, *ways: str) -> None:
     settings = {"spark.sql.session.timeZone": "UTC", "spark.driver.bindAddress": "127.0.0.1"}
     settings |= {"spark.driver.extraJavaOptions": QUICK, "spark.python.daemon.module": DAEMON, **INTERPRETED, **PATIENT}
+    settings |= AGAIN
     spark = sk.session(2, memory="1g", **settings, **{"spark.sql.shuffle.partitions": "3"})
     schema = "ts timestamp, page string, price decimal(12,2), n long"
     events = spark.readStream.schema(schema).option("maxFilesPerTrigger", 1).parquet(str(folder / "in"))

@@ -23,6 +23,7 @@ import pytest
 from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
+from skewless.control.placements import Placements
 from support.campaign import KILLS, SEED
 from support.streams import stream_of
 
@@ -118,11 +119,19 @@ def test_a_query_killed_at_random_gives_the_rows_of_one_that_was_not(spark: Spar
     for folder in ("placement", *(("sizes",) if WHOLE else ())):
         versions = [int(path.stem) for path in (tmp_path / folder / "versions").iterdir()]
         assert max(versions) >= 1, folder  # slots were to move, and sizes to change
+    if WHOLE:  # else there may be too few micro-batches that are counted, as the first of a run is not
+        assert 3 in announced(tmp_path)  # by the range of workers
     delivered = [json.loads(path.read_text()) for path in sorted((tmp_path / "ordered").glob("*.json"))]
     times = [row["ts"].timestamp() for path in (tmp_path / "in").iterdir() for row in pq.read_table(path).to_pylist()]
     found = [ts for rows in delivered for ts, _n in rows]
     assert len(found) > 200
     assert found == sorted(times)[: len(found)]
+
+
+def announced(folder: Path) -> list[int]:
+    """The number of workers of each placement that was written."""
+    placements = Placements.at(str(folder / "placement"))
+    return [placements.placement(int(path.stem)).workers for path in (folder / "placement" / "versions").iterdir()]
 
 
 def begun(folder: Path, way: str) -> list[tuple[int, int]]:

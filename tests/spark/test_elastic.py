@@ -1,7 +1,8 @@
 """Workers that follow the load on Spark: only active ones get rows, and results do not depend on how many there are.
 
-An interval of a millisecond has every micro-batch take too long, so that workers are added after each. Under
-availableNow micro-batches follow each other at once, so that with an interval of a week the number stays.
+An interval of a millisecond has every micro-batch take too long, so that workers are added after each but the first,
+which is cold. Under availableNow micro-batches follow each other at once, so that with an interval of a week the number
+stays.
 """
 
 from __future__ import annotations
@@ -20,12 +21,13 @@ from pyspark.sql import functions as F
 
 import skewless as sk
 from skewless.api.watch import Watch
+from skewless.api.windowed import KeyedWindows
 from skewless.elastic import Range
 from skewless.spark import session
 from skewless.split import Splitter
 from support.streams import partitions, read_files, run, settings, start, stream_of, write_files
 
-ROWS, BATCHES = 240, 7
+ROWS, BATCHES = 240, 9
 BUSY = Range(1, 4, "1 millisecond", stride="one", d=1)
 
 
@@ -120,7 +122,7 @@ def test_windows_do_not_depend_on_the_number_of_workers(spark: SparkSession, tmp
 def test_windows_that_changed_are_sparks_own_however_many_workers_are_active(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    rows = stream_of(spark, tmp_path / "in", clicks()[:5])
+    rows = stream_of(spark, tmp_path / "in", clicks()[:7])
     watermarked = rows.withWatermark("ts", "5 seconds").groupBy(F.window("ts", "20 seconds", "10 seconds"), "page")
     theirs = watermarked.agg(F.count(F.lit(1)).alias("n"), F.sum("value").alias("s"))
     keyed = sk.keyed(rows, "page", workers=BUSY, split="bounded")
@@ -132,9 +134,9 @@ def test_windows_that_changed_are_sparks_own_however_many_workers_are_active(
         active.append(watching.workers)
 
     found, watching = run(windows.changes(n=sk.count(), s=sk.sum("value")), tmp_path / "to", waiting, "update")
-    watching.wait(5)
+    watching.wait(7)
     assert watching.workers == 4
-    assert active[0] != active[4]  # it changed while windows were open
+    assert active[0] != active[6]  # it changed while windows were open
     expected, _ = run(theirs, tmp_path / "theirs", mode="update")
     assert {batch: sorted(given) for batch, given in found.items() if given} == {
         batch: sorted(given) for batch, given in expected.items() if given
@@ -189,19 +191,19 @@ def test_a_later_run_of_routed_rows_has_as_many_workers_and_the_number_stays_und
     workers: dict[int, set[int]] = {}
 
     def each(df: DataFrame, batch: int, watching: Watch) -> None:
-        watching.wait(batch % 6)  # the later run begins with the sixth
+        watching.wait(batch % 8)  # the later run begins with the eighth
         rows = df.select("value", F.spark_partition_id().alias("worker")).collect()
         values.extend(row["value"] for row in rows)
         workers[batch] = {row["worker"] for row in rows}
 
     tables = clicks()
     folder = str(tmp_path / "folder")
-    first = sk.keyed(stream_of(spark, tmp_path / "in", tables[:6]), "page", workers=BUSY)
+    first = sk.keyed(stream_of(spark, tmp_path / "in", tables[:8]), "page", workers=BUSY)
     query = start(first.repartition(folder=folder), tmp_path / "to", each)
     query.awaitTermination()
     before = sk.watch(query)
-    before.wait(6)
-    stream_of(spark, tmp_path / "more", [tables[6].slice(i * 60, 60) for i in range(4)])
+    before.wait(8)
+    stream_of(spark, tmp_path / "more", [tables[8].slice(i * 60, 60) for i in range(4)])
     for i in range(4):
         (tmp_path / "more" / f"{i:03}.parquet").rename(tmp_path / "in" / f"10{i}.parquet")
     again = sk.keyed(read_files(spark, tmp_path / "in"), "page", workers=Range(1, 4, "7 days", d=2))
@@ -211,7 +213,7 @@ def test_a_later_run_of_routed_rows_has_as_many_workers_and_the_number_stays_und
     watching.wait(4)
     assert sorted(values) == list(range(BATCHES * ROWS))
     assert watching.workers == before.workers == 4
-    assert (workers[0], workers[6]) == ({0}, {0, 1, 2, 3})  # from its first micro-batch on
+    assert (workers[0], workers[8]) == ({0}, {0, 1, 2, 3})  # from its first micro-batch on
     assert "two micro-batches began within one interval of 7 days" in watching.explain()
 
 
@@ -239,6 +241,27 @@ def test_explain_says_what_follows_and_what_is_fixed(spark: SparkSession, tmp_pa
         )
     assert "dynamic allocation" not in light  # where no rows move, no worker is idle
     assert light.endswith("As no rows move, 2 to 16 workers have no use; split='bounded', or another, moves rows.")
+
+
+def test_a_range_that_no_rows_move_by_is_warned_of_once(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rows = stream_of(spark, tmp_path / "in", clicks()[:1])
+
+    def windows(workers: int | tuple[int, int], **options: str) -> KeyedWindows:
+        return sk.keyed(rows, "page", workers=workers, **options).window("ts", "20 seconds", "10 seconds", "0 seconds")
+
+    windows(4).agg(n=sk.count())  # which has warned of the session's settings, if there is something to say
+    monkeypatch.setattr(session, "_warned", set(session._warned))
+    ranged = windows((2, 13), interval="1 second")
+    ranged.explain(n=sk.count())
+    windows((2, 13), interval="1 second", split="bounded").agg(n=sk.count())  # neither warns, or the test would fail
+    said = re.escape("As no rows move, 2 to 13 workers have no use; split='bounded', or another, moves rows.")
+    with pytest.warns(UserWarning, match=f"^{said}$") as told:
+        ranged.agg(n=sk.count())
+    assert [each.filename for each in told] == [__file__]
+    ranged.changes(n=sk.count())
+    ranged.agg(n=sk.count())
 
 
 @pytest.mark.parametrize(

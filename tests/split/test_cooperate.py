@@ -110,6 +110,46 @@ def test_the_rewards_kept_back_are_learned_as_if_they_had_come_then():
     np.testing.assert_allclose(alone.values(2), waiting.values(2), atol=1e-8)
 
 
+def told_and_answered(workers: int = 2):
+    """A partitioner that awaits, its reducer's broadcast, and the reducer."""
+    partitioner = CooperativeDalton(workers, **PRINTED)
+    reducer = QTableReducer(1, workers, interval=10.0)
+    for _ in range(2):
+        partitioner.route(np.array([7, 7, 7, 8]))
+        reducer.add(partitioner.due())
+        common = reducer.reduce(0.0, 0.0)
+        if partitioner.awaiting and common.round == 0:
+            partitioner.receive(common)
+    return partitioner, common, reducer
+
+
+def test_a_broadcast_that_answers_no_message_is_refused_and_changes_nothing():
+    partitioner, common, _reducer = told_and_answered()
+    partitioner.receive(common)
+    values = partitioner.values(7).copy()
+    with pytest.raises(SkewlessError, match=r"awaits no broadcast: .* call due\(\)"):
+        partitioner.receive(common)
+    np.testing.assert_array_equal(partitioner.values(7), values)
+    fresh = CooperativeDalton(2, **PRINTED)
+    for merge in ("normalised", "shared"):
+        with pytest.raises(SkewlessError, match="awaits no broadcast"):
+            CooperativeDalton(2, merge=merge, **PRINTED).receive(common)
+    assert fresh.due() is not None  # and now it awaits that of round 0
+    with pytest.raises(SkewlessError, match="ends round 1, but this partitioner awaits that of round 0"):
+        fresh.receive(common)
+
+
+def test_tables_of_another_number_of_workers_are_refused():
+    partitioner, common, _reducer = told_and_answered(4)
+    narrow = CooperativeDalton(2, **PRINTED)
+    with pytest.raises(SkewlessError, match="of 4 workers, but this partitioner routes to 2"):
+        narrow.start(common)
+    message = CooperativeDalton(2, **PRINTED).due()
+    with pytest.raises(SkewlessError, match="of a partitioner of 2 workers, but the reducer has 4"):
+        QTableReducer(1, 4, interval=1.0).add(message)
+    assert partitioner.awaiting
+
+
 def test_late_partitioners_ask_once_until_they_are_answered():
     asked = CooperativeDalton(2, **PRINTED)
     reducer = QTableReducer(1, 2, interval=10.0)

@@ -125,9 +125,9 @@ def test_a_plan_finds_d_from_the_histogram() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"slide": 0}, "slide is 0 tuples; give at least 1"),
-        ({"hot_at": 0.0}, "hot_at is 0.0; give a share of the fair load above 0"),
-        ({"hot_at": -1.0}, "hot_at is -1.0; give a share of the fair load above 0"),
+        ({"slide": 0}, "slide is 0 tuples; give a whole number from 1"),
+        ({"hot_at": 0.0}, "hot_at is 0.0; give a share of the fair load from 1e-06 on"),
+        ({"hot_at": -1.0}, "hot_at is -1.0; give a share of the fair load from 1e-06 on"),
         ({"statistics": "guess"}, "statistics are 'guess'; choose one of exact, countmin, switch"),
     ],
 )

@@ -119,9 +119,9 @@ def test_a_plan_starts_from_the_tail() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"slides": 0}, "slides is 0; a window has at least 1"),
-        ({"slide": -1}, "slide is -1 tuples; give at least 1"),
-        ({"hot_at": 0}, "hot_at is 0; give a share of the fair load above 0"),
+        ({"slides": 0}, "slides is 0; give a whole number from 1"),
+        ({"slide": -1}, "slide is -1 tuples; give a whole number from 1"),
+        ({"hot_at": 0}, "hot_at is 0; give a share of the fair load from 1e-06 on"),
     ],
 )
 def test_options_out_of_range_are_refused(options: dict[str, float], message: str) -> None:

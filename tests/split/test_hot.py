@@ -209,11 +209,11 @@ def test_hot_keys_are_those_of_a_plain_dictionary(steps: list[tuple]) -> None:
 
 @pytest.mark.parametrize("window", [0, -5])
 def test_a_window_of_no_tuples_is_refused(window: int) -> None:
-    with pytest.raises(SkewlessError, match=f"slide is {window} tuples; give at least 1"):
+    with pytest.raises(SkewlessError, match=f"slide is {window} tuples; give a whole number from 1"):
         hot_keys(window=window)
 
 
-@pytest.mark.parametrize("hot_at", [0.0, -0.5, float("nan")])
+@pytest.mark.parametrize("hot_at", [0.0, -0.5, 1e-12, float("nan"), float("inf")])
 def test_a_share_that_makes_every_key_hot_is_refused(hot_at: float) -> None:
-    with pytest.raises(SkewlessError, match=f"hot_at is {hot_at}; give a share of the fair load above 0, such as 1.0"):
+    with pytest.raises(SkewlessError, match=f"hot_at is {hot_at}; give a share of the fair load from 1e-06 on"):
         hot_keys(hot_at=hot_at)

@@ -109,7 +109,7 @@ class World:
         self.rash: set[int] = set()  # versions that were announced by a driver that had forgotten
         self.last = 0
         self.before = 0, 0  # the last version that an earlier run announced, and the one in force at its end
-        self.sent_rows: dict[int, int] = {}  # of each micro-batch, one for each worker that has got it
+        self.ended: dict[int, int] = {}  # of each micro-batch, the windows of keys that workers gave
         self.known: list[Tuning] = []
         self.built = self.loop = self.build()
         self.start()
@@ -207,13 +207,14 @@ class World:
             notes = tuple(tuple(line["note"]) for line in lines if line["note"])
             event = Observed(self.query, self.run, self.batch, control=control, notes=notes, watermark=self.watermark)
         try:
-            self.sent_rows[self.batch] = 0
+            self.ended[self.batch] = 0
             for worker, store in list(enumerate(stores))[:done]:
                 tables = received((line["part"], line["rows"]) for line in lines if line["owner"] == worker)
-                self.sent_rows[self.batch] += sum(each.num_rows for each in tables)
                 turn = Turn(worker, self.batch, self.query, self.run)
                 given = adaptive(self.task, self.loop.folder, turn, store, control, tables, self.watermark)
-                answers += found(self.windows, given)
+                windows = list(found(self.windows, given))
+                self.ended[self.batch] += len(windows)
+                answers += windows
         except SkewlessError as error:
             early = re.match(r"version (\d+) changes the batches .* start the query again", str(error))
             if not early:
@@ -258,7 +259,7 @@ class World:
         """Some of what was done reaches the driver."""
         for _ in range(min(count, len(self.events))):
             seen = self.events.popleft()
-            assert sum(work.rows for work in self.loop.folder.take_work(seen.batch)) == self.sent_rows[seen.batch]
+            assert sum(work.windows for work in self.loop.folder.take_work(seen.batch)) == self.ended[seen.batch]
             self.loop.hear(seen)
             if seen.run == self.run:  # what earlier runs announced is withdrawn, and what is refused is as well
                 last, force = self.before

@@ -103,9 +103,9 @@ def followed(asked: Range | None, partitions: int | None = None) -> str:
     )
 
 
-def unfollowed(asked: Range | None) -> str:
-    """A sentence about a range of workers that has no use; or nothing."""
-    return "" if asked is None else f" As no rows move, {asked} have no use; split='bounded', or another, moves rows."
+def unfollowed(asked: Range) -> str:
+    """A sentence about a range of workers that has no use."""
+    return f"As no rows move, {asked} have no use; split='bounded', or another, moves rows."
 
 
 def _routing(

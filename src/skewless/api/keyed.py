@@ -41,7 +41,7 @@ from skewless.spark.native import natives
 from skewless.spark.observe import top_counts, watched, with_keys_observed, with_loads_observed, with_rows_observed
 from skewless.spark.process import Processing
 from skewless.spark.route import CONTROL, KEY, WORKER, column, exchange, owner_column, with_key
-from skewless.spark.session import prepare
+from skewless.spark.session import prepare, warn_once
 from skewless.spark.split import learning, planned
 from skewless.spark.staging import shuffle_partitions
 from skewless.split import PartLy, Prompt, Shuffle, Splitter
@@ -283,7 +283,8 @@ class KeyedStream:
         """In words, what would run for an aggregation, and why."""
         chosen = self._chosen(aggregation, native=natives(aggregation.df, aggregation.measures) is not None)
         if chosen.strategy in MOVELESS:
-            return chosen.words(self.name) + unfollowed(self.elastic)
+            words = chosen.words(self.name)
+            return words if self.elastic is None else f"{words} {unfollowed(self.elastic)}"
         return chosen.words(self.name, self._over) + followed(self.elastic, shuffle_partitions(self.df))
 
     def aggregate(
@@ -298,6 +299,8 @@ class KeyedStream:
         measured = natives(aggregation.df, aggregation.measures)
         chosen, stream = self._chosen(aggregation, native=measured is not None), new_identity()
         df = aggregation.df
+        if chosen.strategy in MOVELESS and self.elastic is not None:
+            warn_once(unfollowed(self.elastic), stacklevel=4)  # in the line of the program that calls agg or changes
         if df.isStreaming and chosen.strategy in MOVELESS:
             register(df.sparkSession, stream, LoadLoop(self.name, None, chosen))
         if chosen.strategy == "spark":

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from skewless.chop.evenness import evenness
 from skewless.core.arrays import FloatArray
 from skewless.core.errors import SkewlessError
 
@@ -58,6 +60,12 @@ class BatchModel:
         Seconds for each part of the work.
     headroom
         Share of a worker's time that is kept free for other things, the paper's H.
+    together
+        Windows of a key that end together, as in a micro-batch. The paper gives each by itself.
+    starts
+        The work of the keys whose turns start at each worker; see `evenness`. If not given, there is one key.
+    once
+        Whether a worker gets a row once, however many of its batches contain it. In the paper it gets a copy for each.
 
     Examples
     --------
@@ -69,6 +77,17 @@ class BatchModel:
     >>> two, ten, more, most = model.throughput([2, 10, 33, 50])
     >>> int(ten - two), int(most - more)
     (6338, 1425)
+
+    If 400 windows of the only key end together, batches of more than 100 leave workers without any:
+
+    >>> model = BatchModel(100, 1, 1000, 4, Costs(1.77e-6, 0, 23.2e-6), headroom=0, together=400)
+    >>> model.throughput([50, 100, 200]).astype(int)
+    array([15887, 17478,  9199])
+
+    If a worker gets each row once, small batches cost no more than the rows that all workers need:
+
+    >>> BatchModel(100, 1, 1000, 4, Costs(1.77e-6, 0, 23.2e-6), headroom=0, once=True).throughput([1, 25]).astype(int)
+    array([14825, 14825])
 
     References
     ----------
@@ -82,6 +101,9 @@ class BatchModel:
     workers: int
     costs: Costs
     headroom: float = 0.1
+    together: float = math.inf
+    starts: tuple[float, ...] = ()
+    once: bool = False
 
     def __post_init__(self) -> None:
         """Check that there are windows, rows and workers."""
@@ -93,13 +115,27 @@ class BatchModel:
             raise SkewlessError(f"workers must be at least 1, not {self.workers}")
         if not 0 <= self.headroom < 1:
             raise SkewlessError(f"headroom is {self.headroom}; give a share of a worker's time from 0 to below 1")
+        if not self.together > 0:
+            raise SkewlessError(f"{self.together} windows of a key end together; give more than 0")
+        if self.starts and (len(self.starts) != self.workers or not min(self.starts) >= 0 or not sum(self.starts) > 0):
+            raise SkewlessError(
+                f"starts is {self.starts}; give the work of the keys that start at each of {self.workers} workers"
+            )
 
     def rows(self, batch: npt.ArrayLike) -> FloatArray:
-        """Rows in a batch."""
-        return self.size + (_numbers(batch) - 1) * self.slide
+        """Rows that a worker reads for a batch: those in it, or its share of all rows where that is less.
+
+        Of windows that end together some are of a batch whose others end before or after them. Rows that both have are
+        read twice then, which is those of a window but for a slide.
+        """
+        sizes, again = _numbers(batch), self.size - self.slide
+        inside = again * (1 + (sizes - 1) / self.together) + sizes * self.slide
+        if not self.once:
+            return inside
+        return np.minimum(inside, self.workers * sizes * (again / self.together + self.slide))
 
     def updates(self, batch: npt.ArrayLike) -> FloatArray:
-        """Window updates in a batch: each of the B windows is updated by each of its rows."""
+        """Window updates in a batch: each of its windows is updated by each of its rows."""
         return _numbers(batch) * self.size
 
     def work(self, batch: npt.ArrayLike) -> FloatArray:
@@ -111,8 +147,9 @@ class BatchModel:
         return self.work(batch) / self.rows(batch)
 
     def load(self, batch: npt.ArrayLike) -> FloatArray:
-        """Rate(B): rows that a worker gets in a second, copies included."""
-        return self.rate / self.workers * self.rows(batch) / (_numbers(batch) * self.slide)
+        """Rate(B): rows that the busiest worker gets in a second, copies included."""
+        mean = self.rate / self.workers * self.rows(batch) / (_numbers(batch) * self.slide)
+        return mean / evenness(batch, self.together, self.workers, self.starts)
 
     def capacity(self, batch: npt.ArrayLike) -> FloatArray:
         """Rows that a worker can take in a second: (1 - H) / Cost(B)."""

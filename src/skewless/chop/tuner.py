@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import math
+from collections import deque
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from skewless.chop.cost import BatchModel, Costs
 from skewless.chop.estimate import CostEstimator
+from skewless.core.arrays import FloatArray
 from skewless.core.errors import SkewlessError
 from skewless.core.windows import Windows
 
@@ -17,6 +21,7 @@ USUAL = Costs(update=3e-9, open_close=60e-6, other=300e-9)
 """About the costs of a median over pandas frames, on one core."""
 RATE = 100_000.0  # rows a second
 _PERIOD = 10.0  # seconds
+_NEWEST = 9  # so many micro-batches say how many windows end together: their median, as there may be gaps in time
 
 
 @dataclass(frozen=True)
@@ -66,8 +71,9 @@ class Tuner:
     """Chooses the batch size of a stream again in every period, from costs that it measures.
 
     It starts with batches of one window. While only one size was measured, the cost of other sizes is unknown, so the
-    next period tries another one: half the size, or two windows after one. Tumbling windows stay in batches of one,
-    because larger batches gain nothing.
+    next period tries another one: half the size, or two windows after one. If a worker gets a row once, small batches
+    all look alike, because every worker has every row; then it tries larger ones. Tumbling windows stay in batches of
+    one, because larger batches gain nothing.
 
     Parameters
     ----------
@@ -87,6 +93,8 @@ class Tuner:
         The most windows in a batch.
     memory
         How fast old measurements fade: see `CostEstimator`.
+    once
+        Whether a worker gets a row once, however many of its batches contain it.
 
     Examples
     --------
@@ -112,6 +120,7 @@ class Tuner:
         headroom: float = 0.1,
         most: int = MOST,
         memory: float = 0.98,
+        once: bool = False,
     ) -> None:
         if not 0 < slide <= size:
             raise SkewlessError(f"size {size} and slide {slide}; give a slide from 1 to the size")
@@ -125,7 +134,11 @@ class Tuner:
         self.period = period
         self.headroom = headroom
         self.most = most
+        self.once = once
         self.estimator = CostEstimator(memory)
+        self.together = math.inf
+        self.starts: tuple[float, ...] = ()
+        self._ended: deque[tuple[int, FloatArray]] = deque(maxlen=_NEWEST)
         self.batch = 1
         self.model: BatchModel | None = None
         self._tuned: tuple[float, float] | None = None
@@ -133,6 +146,17 @@ class Tuner:
     def add(self, updates: float, windows: float, rows: float, seconds: float) -> None:
         """Add the measurement of a batch: what it did, and how long that took."""
         self.estimator.add(updates, windows, rows, seconds)
+
+    def ended(self, windows: int, starts: Sequence[float]) -> None:
+        """Add how many windows of a key ended together, and the work of the keys whose turns start at each worker.
+
+        Without it, windows are taken to end one by one.
+        """
+        if windows < 1 or not np.sum(starts) > 0:
+            return
+        self._ended.append((windows, np.asarray(starts, np.float64)))
+        self.together = float(np.median([many for many, _starts in self._ended]))
+        self.starts = tuple(np.sum([each for _many, each in self._ended], axis=0).tolist())
 
     def tune(self, now: float, arrived: float, density: float | None = None) -> int:
         """The batch size from now on. It may be called at any time, and changes the size at most once in a period.
@@ -157,13 +181,21 @@ class Tuner:
         if self.estimator.resolved:
             self.batch = choose(self.model, self.latency, self.period, self.most).batch
         elif self.size > self.slide:
-            self.batch = self.batch // 2 if self.batch > 1 else min(2, self.most)
+            half, alike = self.batch // 2, self._alike()
+            self.batch = half if half > alike else min(2 * alike + 2, self.most)
         return self.batch
+
+    def _alike(self) -> int:
+        """Up to which size all batches look alike: none do, except where every worker gets every row once."""
+        if not self.once or self.workers == 1:
+            return 0
+        return int((self.size - self.slide) / ((self.workers - 1) * self.slide))
 
     def _model(self, rate: float, density: float | None) -> BatchModel:
         rows = density or (1.0 if self.unit is None else self.unit * rate)
         costs = self.estimator.costs
-        return BatchModel(self.size * rows, self.slide * rows, rate, self.workers, costs, self.headroom)
+        size, slide = self.size * rows, self.slide * rows
+        return BatchModel(size, slide, rate, self.workers, costs, self.headroom, self.together, self.starts, self.once)
 
 
 def first_batch(windows: Windows, workers: int, latency: float | None = None) -> int:
@@ -181,12 +213,17 @@ def first_batch(windows: Windows, workers: int, latency: float | None = None) ->
 
     Examples
     --------
-    >>> first_batch(Windows.of("60 seconds", "1 second"), workers=4)
+    >>> first_batch(Windows.of("60 seconds", "1 second"), workers=16)
     54
-    >>> first_batch(Windows.of("60 seconds", "1 second"), workers=4, latency=10)
+    >>> first_batch(Windows.of("60 seconds", "1 second"), workers=16, latency=10)
     8
+
+    Two workers need all rows, whatever the size of batches up to 60 windows:
+
+    >>> first_batch(Windows.of("60 seconds", "1 second"), workers=2)
+    1
     """
     rows = 1.0 if windows.rows else RATE / 1e6
     size, slide = windows.size * rows, windows.slide * rows
     wait = latency or (1.0 if windows.rows else size / RATE)
-    return choose(BatchModel(size, slide, RATE, workers, USUAL), wait, _PERIOD).batch
+    return choose(BatchModel(size, slide, RATE, workers, USUAL, once=True), wait, _PERIOD).batch

@@ -6,13 +6,13 @@ announcement is committed, and none that did not had reached the window, the cha
 had all rows of their windows. Otherwise it is dropped, and the copies are forgotten with their time.
 
 - `versions/3.json`: the sizes of version 3.
-- `work/41/5.json`: what worker 5 did in micro-batch 41, and how long that took.
+- `work/41/5.json`: what worker 5 did in micro-batch 41, how long that took, and how many windows ended.
 - `refused/3.json`: version 3 came into force too early, which a worker found out.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from typing import Any
 
 import numpy as np
@@ -26,12 +26,26 @@ from skewless.core.windows import Windows
 
 @dataclass(frozen=True)
 class Work:
-    """What a worker did in a micro-batch: rows of windows, windows and rows, and how long that took."""
+    """What a worker did in a micro-batch.
+
+    Parameters
+    ----------
+    updates, windows, rows
+        The rows of all windows that ended, the windows, and the rows, each of which counts once.
+    seconds
+        How long that took.
+    starts
+        The updates of the keys whose turns start at each worker.
+    ended
+        The first of the windows that ended, of all workers, and the one after the last.
+    """
 
     updates: int
     windows: int
     rows: int
     seconds: float
+    starts: tuple[int, ...] = ()
+    ended: tuple[int, int] = (0, 0)
 
 
 @dataclass(frozen=True)
@@ -61,8 +75,8 @@ class BatchSizes(Versions):
 
     def write_work(self, turn: Turn, work: Work) -> None:
         """Say what a worker did."""
-        told = [work.updates, work.windows, work.rows, work.seconds]
-        self.write_fields(f"work/{turn.batch}/{turn.worker}.json", {"query": turn.query, "work": told})
+        told = {"query": turn.query, "work": astuple(work)}
+        self.write_fields(f"work/{turn.batch}/{turn.worker}.json", told)
 
     def take_work(self, batch: int) -> list[Work]:
         """What workers did in a micro-batch, as far as it is known; what is of earlier ones is deleted."""

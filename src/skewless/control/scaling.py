@@ -15,6 +15,9 @@ tells the two apart, and `describe` says as long as there was none.
 
 If micro-batches begin an interval or more after the one before had ended, the trigger may be longer than the interval,
 so that W is too high; or there were no rows to begin with. That cannot be told apart, and `describe` says it.
+
+The first micro-batch of a run says nothing about the load: in it the JVM, Python and compilation begin, which may take
+many times as long as the rows. It is not counted towards a decision.
 """
 
 from __future__ import annotations
@@ -52,7 +55,9 @@ class Scaling:
     Examples
     --------
     >>> scaling = Scaling(Range(2, 16, "1 second", d=1), "map")
-    >>> scaling.follow(Observed("query", "run", 7, rows=9000, began=7_000_000, seconds=4.5, busy=4.4), ran=2)
+    >>> scaling.follow(Observed("query", "run", 6, rows=9000, began=0, seconds=31.5, busy=31.4), ran=2)  # not counted
+    2
+    >>> scaling.follow(Observed("query", "run", 7, rows=9000, began=32_000_000, seconds=4.5, busy=4.4), ran=2)
     11
     >>> print(scaling.last)
     2 workers became 11 after micro-batch 7 (W = 4.50), because micro-batches took too much of their interval
@@ -75,6 +80,7 @@ class Scaling:
         self._ended: int | None = None
         self._slot: int | None = None  # the multiple of the interval that the last micro-batch began after
         self._single = 0  # micro-batches in a row that were alone in their interval
+        self._first = True  # whether the next micro-batch to be heard of is the first of its run
         self._hinted = False  # whether the number is that of a query that starts, and may be another stream's
         self.go_on(asked.least)
 
@@ -91,6 +97,7 @@ class Scaling:
     def begin(self, query: str) -> None:
         """A run has begun: from the number that its query had last, if the folder knows it."""
         self.untimed, self.waited, self._slot, self._single, self.idle, self._ended = False, False, None, 0, 0, None
+        self._first = True
         if self._file is not None:
             known = self._file.remembered(query, repr(self.asked))
             usual = self.asked.least if self._hinted else self.workers
@@ -105,7 +112,7 @@ class Scaling:
             self._file.put(self.workers, query, repr(self.asked))
 
     def follow(self, seen: Observed, ran: int) -> int:
-        """The number of active workers from now on.
+        """The number of active workers from now on; the first micro-batch of a run leaves it as it is.
 
         Parameters
         ----------
@@ -119,7 +126,8 @@ class Scaling:
         observation = self._observation(seen, seen.seconds, ran)
         self.ratio = observation.ratio
         self._wait(seen.began, seen.seconds)
-        if not self._timed(seen.began):
+        first, self._first = self._first, False
+        if not self._timed(seen.began) or first:
             return self.workers
         before, last = self.workers, self._scaler.last
         self.workers = self._scaler.observe(observation).of(self.side)

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
+
+import numpy as np
 
 from skewless.chop.assignment import BatchAssignment
 from skewless.chop.tuner import MOST, Tuner
 from skewless.control.announcing import AnnouncingLoop
-from skewless.control.batch_sizes import BatchSizes
+from skewless.control.batch_sizes import BatchSizes, Work
 from skewless.control.loop import Chosen, Observed, copies_of
 from skewless.control.version import Version
 from skewless.core.errors import SkewlessError
@@ -53,7 +56,8 @@ class Tuning(AnnouncingLoop):
     ) -> None:
         super().__init__(name, sizes.workers, chosen, folder)
         windows = sizes.windows
-        self.tuner = Tuner(windows.size, windows.slide, sizes.workers, latency, unit=1e-6, period=period, most=most)
+        size, slide, workers = windows.size, windows.slide, sizes.workers
+        self.tuner = Tuner(size, slide, workers, latency, unit=1e-6, period=period, most=most, once=True)
         self.begin_with(lambda: folder.write_sizes(0, sizes, 0, None))
         self.adopt()
         if (self.sizes.windows, self.sizes.workers) != (sizes.windows, sizes.workers):
@@ -110,9 +114,7 @@ class Tuning(AnnouncingLoop):
         self.loads = copies_of([note[2:] for note in seen.notes], self.workers)
         if reached == BEFORE_ALL:
             return  # no row had a time
-        for work in self.folder.take_work(seen.batch):
-            if work.windows:
-                self.tuner.add(work.updates, work.windows, work.rows, work.seconds)
+        self._add(self.folder.take_work(seen.batch))
         with self._changed:
             known = self._reached.get(ran_by.announced, BEFORE_ALL)
             self._reached[ran_by.announced] = max(reached, known)
@@ -134,6 +136,15 @@ class Tuning(AnnouncingLoop):
         if seen.watermark is not None:  # leave out the sizes of windows that are over
             self.sizes = self.sizes.from_window(self.sizes.windows.open_at(seen.watermark))
         self.change(batch)
+
+    def _add(self, works: Sequence[Work]) -> None:
+        """Learn what workers did in a micro-batch, and how many windows ended in it."""
+        busy = [work for work in works if work.windows]
+        for work in busy:
+            self.tuner.add(work.updates, work.windows, work.rows, work.seconds)
+        if busy:
+            ended = max(work.ended[1] for work in busy) - min(work.ended[0] for work in busy)
+            self.tuner.ended(ended, np.sum([work.starts for work in busy], axis=0))
 
     def _is_as_good(self, batch: int) -> bool:
         """Whether the size of now keeps the bound, and is nearly as fast as another."""

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from skewless.core.errors import SkewlessError
 from skewless.core.interval import microseconds
 from skewless.elastic.parallelism import Parallelism, Side
@@ -49,8 +51,10 @@ class Range:
     def __post_init__(self) -> None:
         """Refuse what is no range, and what the scaler would refuse."""
         both = (self.least, self.most)
-        if not all(isinstance(each, int) and not isinstance(each, bool) for each in both):
+        if not all(isinstance(each, (int, np.integer)) and not isinstance(each, bool) for each in both):
             raise SkewlessError(f"workers is {both}; give two whole numbers, such as (2, 16)")
+        for name, number in (("least", int), ("most", int), ("d", int), ("thres", float), ("step", float)):
+            self._plain(name, number)
         if not 1 <= self.least <= self.most:
             raise SkewlessError(f"workers is {both}; give the smaller number first, and at least 1")
         try:
@@ -58,6 +62,12 @@ class Range:
         except SkewlessError as error:
             raise SkewlessError(f"interval: {error}") from error
         self.scaler("map", self.least)
+
+    def _plain(self, name: str, number: type[int] | type[float]) -> None:
+        """Have a number of numpy as Python's own: the range is written in words and in JSON, and compared in both."""
+        value = getattr(self, name)
+        if isinstance(value, np.integer if number is int else np.integer | np.floating):
+            object.__setattr__(self, name, number(value))
 
     def __str__(self) -> str:
         return f"{self.least} to {self.most} workers"

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from skewless.core.errors import SkewlessError
 from skewless.elastic.observation import Observation
-from skewless.elastic.parallelism import Bounds, Direction, Parallelism, Side
+from skewless.elastic.parallelism import SIDES, Bounds, Direction, Parallelism, Side
 from skewless.elastic.stride import Case, Stride, ease, one, same, straight
 from skewless.elastic.zones import Zone, Zones
 
@@ -27,7 +27,8 @@ class Decision:
     before, after
         The numbers of tasks.
     followed
-        The sides that followed a change of their load. There is none if W alone was the reason.
+        The sides that followed a change of their load. There is none if W alone was the reason. Where the other side
+        has changed too, it was the slower stage, and made up what these do not gain.
 
     Examples
     --------
@@ -46,11 +47,15 @@ class Decision:
 
         >>> Decision("in", Parallelism(5, 1), Parallelism(2, 1), ()).reason
         'micro-batches took too little of their interval'
+        >>> Decision("out", Parallelism(80, 1), Parallelism(110, 2), ("map",)).reason
+        'the rate rose, and the slower stage made up the rest'
         """
         if not self.followed:
             return f"micro-batches took too {'much' if self.direction == 'out' else 'little'} of their interval"
         verb = "rose" if self.direction == "out" else "fell"
-        return f"the {' and the '.join(_FOLLOWS[side] for side in self.followed)} {verb}"
+        alone = all(self.before.of(side) == self.after.of(side) for side in SIDES if side not in self.followed)
+        rest = "" if alone else ", and the slower stage made up the rest"
+        return f"the {' and the '.join(_FOLLOWS[side] for side in self.followed)} {verb}{rest}"
 
     def __str__(self) -> str:
         before, after = self.before, self.after

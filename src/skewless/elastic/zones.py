@@ -40,7 +40,7 @@ class Zones:
     def __post_init__(self) -> None:
         """Refuse thresholds that leave no zone to stay in."""
         for name, value in (("thres", self.thres), ("step", self.step)):
-            if not isinstance(value, int | float):
+            if not isinstance(value, int | float) or isinstance(value, bool):
                 raise SkewlessError(f"{name} is {value!r}; give a number, such as {getattr(Zones, name)}")
         if not 0 < self.thres <= 1:
             raise SkewlessError(

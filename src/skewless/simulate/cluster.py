@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, fields
+from math import inf
 
+from skewless.core.arguments import check_whole
 from skewless.core.errors import SkewlessError
 from skewless.core.windows import Windows
 
@@ -42,8 +44,8 @@ class Costs:
         """Refuse work that takes less than no time."""
         for field in fields(self):
             value = getattr(self, field.name)
-            if not value >= 0:
-                raise SkewlessError(f"the cost {field.name} is {value} seconds; give at least 0")
+            if not 0 <= value < inf:
+                raise SkewlessError(f"the cost {field.name} is {value} seconds; give a finite number of at least 0")
 
 
 @dataclass(frozen=True)
@@ -86,7 +88,8 @@ class Cluster:
     costs
         What the work costs.
     forward
-        Whether a combiner emits the final result itself for a key that was never split within the window.
+        Whether a combiner emits the final result itself for a key that was never split within the window. Which keys
+        were is known as soon as a partitioner splits them, also where messages would tell it later.
     engine
         None processes a tuple as it comes; micro-batches are collected first.
 
@@ -107,8 +110,7 @@ class Cluster:
     def __post_init__(self) -> None:
         """Refuse what cannot be simulated."""
         for name in ("combiners", "reducers"):
-            if getattr(self, name) < 1:
-                raise SkewlessError(f"{name} is {getattr(self, name)}; give at least 1")
+            check_whole(name, getattr(self, name))
         if self.windows.rows or self.windows.size % self.windows.slide:
             raise SkewlessError(f"{self.windows}; the simulator has windows of time that are 1, 2, 3, ... slides long")
         if self.engine is not None:

@@ -65,6 +65,7 @@ def run(
     steps = round(seconds / cluster.slide) if np.isfinite(seconds) else 0
     if steps < 1 or abs(steps * cluster.slide - seconds) > 1e-6:
         raise SkewlessError(f"{seconds} s are not 1, 2, 3, ... slides of {cluster.slide} s; give a multiple of that")
+    team.begin(cluster.combiners)
     stream = _Stream(feeds, len(team))
     watched = np.array(watch, dtype=np.int64)
     if cluster.engine is None:
@@ -131,7 +132,8 @@ class _Forwarding:
     """What combiners send to reducers at the end of a window, and what they emit themselves.
 
     A key is forwarded if no partitioner held it hot at any time in the window, and if partitioners have told each other
-    before the window ended.
+    before the window ended. A key that became hot at one of them after their last message is known here at once, though
+    in a real cluster the others would hear of it with the next message: a window then has one result of each key.
     """
 
     def __init__(self, cluster: Cluster, fragments: Fragments) -> None:

@@ -44,7 +44,12 @@ class Partitioners:
     def __init__(self, *routers: Router) -> None:
         if not routers:
             raise SkewlessError("there are no partitioners; give at least one splitter")
+        if len({id(router) for router in routers}) < len(routers):
+            raise SkewlessError(
+                "a splitter was given for two partitioners; give each one of its own, as `like` makes them"
+            )
         self.routers = routers
+        self._begun = False
         for router in routers:
             if isinstance(router, HeldSplitter):
                 router.take_hot()  # from now on it remembers them
@@ -60,6 +65,19 @@ class Partitioners:
     def __len__(self) -> int:
         """The number of partitioners."""
         return len(self.routers)
+
+    def begin(self, combiners: int) -> None:
+        """Get ready for a run on so many combiners; what has run stands at the end of that run, and is refused."""
+        if self._begun:
+            raise SkewlessError("these partitioners have run already; make new ones for each run")
+        for router in self.routers:
+            workers = getattr(router, "workers", combiners)
+            if workers != combiners:
+                raise SkewlessError(
+                    f"{type(router).__name__} routes to {workers} workers, but there are {combiners} combiners; give "
+                    "both the same number"
+                )
+        self._begun = True
 
     @property
     def synced(self) -> bool:

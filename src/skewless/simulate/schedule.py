@@ -171,6 +171,10 @@ class GroupAhead:
     those that start after the *adjustment window*, and interrupts none. The central scheduler makes one message after
     the other, and updates beside them.
 
+    The queues are simulated as one queue of the whole cluster. No slot has a queue of its own: where stages block, the
+    next micro-batch starts when the last reduce task of the one before is done, also on slots that have long been idle,
+    so that one slow task holds up all of them. Local schedulers of the paper could start there sooner.
+
     Parameters
     ----------
     cost

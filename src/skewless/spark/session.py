@@ -123,7 +123,12 @@ def _version(spark: SparkSession) -> tuple[int, ...]:
 _warned: set[str] = set()
 
 
-def _warn(text: str, remedy: str = "configure(builder)") -> None:
+def warn_once(text: str, stacklevel: int) -> None:
+    """Warn of this, if it was not warned of before; `stacklevel` is as for `warnings.warn`, called from the caller."""
     if text not in _warned:
         _warned.add(text)
-        warnings.warn(f"{text} (sk.{remedy} does it for a new session)", stacklevel=5)
+        warnings.warn(text, stacklevel=stacklevel + 1)
+
+
+def _warn(text: str, remedy: str = "configure(builder)") -> None:
+    warn_once(f"{text} (sk.{remedy} does it for a new session)", stacklevel=5)

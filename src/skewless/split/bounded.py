@@ -6,6 +6,7 @@ from typing import ClassVar, NamedTuple
 
 import numpy as np
 
+from skewless.core.arguments import check_whole
 from skewless.core.arrays import Bool, Float, Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
@@ -109,9 +110,9 @@ class Bounded(SlidingSplitter):
     ) -> None:
         super().__init__(workers)
         self.in_task, self.batches_in_task = in_task is not False, in_task is True
-        for parameter, value in (("slide", slide), ("slides", slides)):
-            if (parameter, value) != ("slide", None) and not (type(value) is int and value >= 1):
-                raise SkewlessError(f"{parameter} is {value!r}; give a whole number from 1")
+        check_whole("slides", slides)
+        if slide is not None:
+            check_whole("slide", slide)
         if not (isinstance(epsilon, (int, float)) and 0 <= epsilon <= MOST_EPSILON):
             raise SkewlessError(f"epsilon is {epsilon!r}; give a number from 0 to {MOST_EPSILON}, such as 0.04")
         self.slide, self.slides, self.epsilon = slide, slides, epsilon

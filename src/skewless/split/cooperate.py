@@ -88,6 +88,8 @@ class Broadcast:
         How often all partitioners together had each key in the round.
     partitioners
         How many they were.
+    round
+        The round that it ends; None where partitioners live for one round only.
     """
 
     keys: Int64Array
@@ -99,6 +101,7 @@ class Broadcast:
     holders: Int64Array | None = None
     counts: Int64Array | None = None
     partitioners: int = 1
+    round: int | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -220,7 +223,12 @@ class CooperativeDalton(Dalton):
         return self._sent
 
     def receive(self, common: Broadcast) -> None:
-        """Take over the common table, learn what was kept back, and prepare again."""
+        """Take over the common table, learn what was kept back, and prepare again.
+
+        A broadcast that answers no message of this partitioner, such as one that is delivered twice, is refused and
+        changes nothing.
+        """
+        self._check_answer(common)
         hot = self.hot.state
         hot.meta[THRESHOLD] = threshold(hot.hot_at, common.load, self.workers)
         live = self._live()
@@ -236,12 +244,33 @@ class CooperativeDalton(Dalton):
         if common.loads is not None and common.holders is not None:
             self._share(common.keys, rows, common.loads, common.holders)
 
+    def _check_answer(self, common: Broadcast) -> None:
+        if not self.awaiting or self._sent is None:
+            raise SkewlessError(
+                "this partitioner awaits no broadcast: it has sent no message since the last one, or received this one "
+                "already; call due(), give the message to the reducer, and receive each broadcast once"
+            )
+        if common.round is not None and common.round != self._sent.round:
+            raise SkewlessError(
+                f"the broadcast ends round {common.round}, but this partitioner awaits that of round "
+                f"{self._sent.round}; receive the broadcasts in the order in which they were sent"
+            )
+        self._check_width(common)
+
+    def _check_width(self, common: Broadcast) -> None:
+        if common.values is not None and common.values.shape[1] != self.workers:
+            raise SkewlessError(
+                f"the common table is of {common.values.shape[1]} workers, but this partitioner routes to "
+                f"{self.workers}; give the reducer and all partitioners the same number"
+            )
+
     def start(self, common: Broadcast) -> None:
         """Begin a round from a common table, as a partitioner that was never used; it will be asked for `changes`.
 
         A key that the table does not have is hot by its share of what a partitioner had in the last round: partitioners
         of one round share out the same tuples, and each would find its hot keys late by the load of all.
         """
+        self._check_width(common)
         hot = self.hot.state
         if common.load:
             hot.meta[THRESHOLD] = threshold(hot.hot_at, common.load // common.partitioners, self.workers)

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
+from skewless.core.arguments import check_whole
 from skewless.core.arrays import Float, FloatArray, Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
@@ -149,8 +150,8 @@ class Dalton(HeldSplitter):
             workers, slide=slide, slides=slides, hot_at=hot_at, statistics=statistics, stats_window=stats_window
         )
         self.in_task = self.batches_in_task = in_task
-        if choices < 1:
-            raise SkewlessError(f"choices is {choices}; an exploration draws at least 1 worker")
+        check_whole("choices", choices)
+        check_whole("seed", seed, least=0)
         for name, value in (("epsilon", epsilon), ("gamma", gamma), ("p1", p1), ("p2", p2)):
             check_share(name, value)
         rows = self.hot.capacity

@@ -42,6 +42,7 @@ LOGGED = 9  # entries of `log`
 META = 10
 
 WITH_SLIDE = -2
+LEAST_HOT = 1e-6  # with less, any key is hot, and there would have to be room for all
 NO_LOAD = 1 << 62  # a threshold that no count reaches, before anything is known of the load
 MISSING = -1
 FULL = -2
@@ -93,8 +94,8 @@ class HotKeys:
         statistics: str,
         stats_window: int | str | None = "slide",
     ) -> None:
-        if not hot_at > 0:
-            raise SkewlessError(f"hot_at is {hot_at}; give a share of the fair load above 0, such as 1.0")
+        if not LEAST_HOT <= hot_at < math.inf:
+            raise SkewlessError(f"hot_at is {hot_at!r}; give a share of the fair load from {LEAST_HOT} on, such as 1.0")
         # An estimate is wrong by at most a quarter of the count that makes a key hot.
         self.counts = SwitchCounts(epsilon=min(0.5, hot_at / workers / 4), delta=0.05, mode=statistics)
         meta = np.zeros(META, dtype=np.int64)
@@ -163,7 +164,8 @@ def _stats_length(stats_window: int | str | None) -> int:
         return WITH_SLIDE
     if stats_window is None:
         return NEVER
-    if not isinstance(stats_window, (int, np.integer)) or stats_window < 1:
+    whole = isinstance(stats_window, (int, np.integer)) and not isinstance(stats_window, bool)
+    if not whole or stats_window < 1:  # type: ignore[operator]  # it is a number
         raise SkewlessError(
             f"stats_window is {stats_window!r}; give a number of tuples of at least 1, 'slide', or None to end "
             "statistics windows yourself"

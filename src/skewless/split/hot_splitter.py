@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from skewless.core.arguments import check_whole
 from skewless.core.arrays import Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
@@ -61,8 +62,7 @@ class HotSplitter(SlidingSplitter):
         stats_window: int | str | None = "slide",
     ) -> None:
         super().__init__(workers)
-        if slides < 1:
-            raise SkewlessError(f"slides is {slides}; a window has at least 1")
+        check_whole("slides", slides)
         self.slide, self.slides, self.stats_window = slide, slides, stats_window
         self.hot = HotKeys(workers, window=slide, hot_at=hot_at, statistics=statistics, stats_window=stats_window)
 

@@ -92,6 +92,11 @@ class QTableReducer:
 
     def add(self, message: Sync, query: Hashable = 0) -> bool:
         """Take the message of one partitioner; return whether all are there."""
+        if message.values.shape[1] != self.workers:
+            raise SkewlessError(
+                f"the message is of a partitioner of {message.values.shape[1]} workers, but the reducer has "
+                f"{self.workers}; give both the same number"
+            )
         messages = self._messages.setdefault(query, [])
         messages.append(message)
         return len(messages) == self.partitioners
@@ -198,7 +203,8 @@ def _merged(
     until[counts.sum(axis=0) >= threshold(hot_at, load, workers)] = ended + 1
     hot = until > ended
     keys, counts, until = keys[hot], counts[:, hot], until[hot]
-    common = Broadcast(keys, None, until, load, interval, counts=counts.sum(axis=0), partitioners=len(messages))
+    counted, many = counts.sum(axis=0), len(messages)
+    common = Broadcast(keys, None, until, load, interval, counts=counted, partitioners=many, round=ended)
     if merge == "shared":
         held = [_rows(keys, message.keys, message.held.astype(np.float64), 0.0) for message in messages]
         loads: Int64Array = np.sum([message.loads for message in messages], axis=0)

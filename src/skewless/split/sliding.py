@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from abc import abstractmethod
 
+import numpy as np
+
 from skewless.core.arrays import Int, Int32Array, Int64Array
 from skewless.core.counts import Counts
 from skewless.core.errors import SkewlessError
@@ -74,9 +76,11 @@ class SlidingSplitter(Splitter):
 
 def slide_length(slide: int | None) -> int:
     """What LENGTH is for a slide of so many tuples, or for one that ends with a call."""
-    if slide is not None and slide < 1:
-        raise SkewlessError(f"slide is {slide} tuples; give at least 1, or None to end slides yourself")
-    return NEVER if slide is None else slide
+    if slide is None:
+        return NEVER
+    if isinstance(slide, bool) or not isinstance(slide, (int, np.integer)) or slide < 1:
+        raise SkewlessError(f"slide is {slide!r} tuples; give a whole number from 1, or None to end slides yourself")
+    return int(slide)
 
 
 @inner

@@ -12,6 +12,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from experiments.autoflow import figure_5, reducers
+from experiments.autoflow import trace as trace_of
 from experiments.autoflow.setting import FIXED, SPIKES, WANDERING, Case, first, rate, stream
 from experiments.autoflow.trace import Trace, in_batches, of_batches, simulated, spread
 from experiments.picture import LARGEST, save
@@ -55,7 +56,7 @@ def test_without_moving_latency_rises_and_with_autoflow_it_does_not() -> None:
     assert off.rising(1, parts=3) > 0.3
     assert off.spread > 0.8
     assert off.settled() is None
-    assert np.isnan(off.until_no_rise((1,)))
+    assert off.until_no_rise((1,)) == np.inf
     assert on.peak < off.peak / 2
     assert on.spread < 0.25
     assert on.kept > 0
@@ -76,7 +77,27 @@ def test_the_periods_until_latency_stops_rising_are_counted_from_the_move_that_l
     # Over five periods the line through the points from the sixth on, 6 7 8 7 6, is level.
     assert found.until_no_rise((0,)) == 1
     assert found.rising(0, parts=2) < 0
-    assert trace(latency, [[90.0, 10.0]] * 16, changed=[2.0]).settled() is None
+    never = trace(latency, [[90.0, 10.0]] * 16, changed=[2.0])
+    assert never.settled() is None
+    assert never.until_no_rise((0,)) == np.inf
+
+
+def test_the_spike_of_a_move_is_compared_with_the_latency_just_before_it() -> None:
+    latency = [1.0, 2, 2, 3, 6, 9, 4, 4, 4, 4, 4, 4, 4, 4]
+    found = trace(latency, [[50.0, 50.0]] * 14, changed=[4.0, 12.0])
+    assert found.over_before((0,), since=3.5) == 3.0  # 9 s over 3 s
+    assert found.over_before((0,), since=9.0) == 1.0
+    assert found.over_before((0,), since=13.0) == np.inf
+
+
+def test_the_fewest_micro_batches_on_spark_are_counted() -> None:
+    few, many = trace([1.0] * 25, [[1.0, 1.0]] * 25, changed=[]), trace([1.0] * 31, [[1.0, 1.0]] * 31, changed=[])
+    runs = [reducers.Runs(case, {}, {}, {"autoflow": found}) for case, found in zip(FIXED, (many, few), strict=False)]
+    (check,) = figure_5._enough(runs)
+    assert (check.value, check.holds) == (25, False)
+    assert check.why.startswith("5gh was measured for 25 s")
+    assert figure_5._enough(runs[:1])[0].holds
+    assert figure_5._enough([reducers.Runs(FIXED[0], {}, {}, {})]) == []
 
 
 def test_only_what_comes_after_a_hot_spot_has_begun_counts() -> None:
@@ -97,7 +118,7 @@ def test_a_micro_batch_of_rows_from_before_the_hot_spot_does_not_count_when_late
         {"began": end - 5, "commit": end, "force": 0, "announced": False, "rows": [9], "at": [at]}
         for end, at in zip(ends, stamps, strict=True)
     ]
-    found = of_batches(batches, Case("a b", 1, (HotSpot(0.8, (0,), 30.0),), 110.0, 1))
+    found = of_batches(batches, Case("a b", 1, (HotSpot(0.8, (0,), 30.0),), 110.0, 1), np.zeros(0))
     assert found.by_moment(0, since=30.0)[0].tolist() == [48.0, 69.0, 108.0]
     # Three moments are too few for two parts: one of them would have no slope.
     assert found.rising(0, parts=2, since=30.0) == found.rising(0, parts=1, since=30.0) > 0.3
@@ -109,14 +130,59 @@ def test_a_run_on_spark_counts_without_even_but_not_without_moving() -> None:
     whole = {"off": one, "autoflow": one}
     assert "Spark" in reducers.kinds(reducers.Runs(case, whole, whole, whole))
     assert "Spark" not in reducers.kinds(reducers.Runs(case, whole, whole, {}))
-    assert reducers.peaks([reducers.Runs(case, whole, whole, whole)]).rows[-1][2:] == (2.0, 2.0, 2.0, "not measured")
+    found = reducers.peaks([reducers.Runs(short(case, 2.0), whole, whole, whole)]).rows
+    assert found[-1][2:] == (2.0, 2.0, 2.0, "not measured")
+
+
+def test_reasons_are_of_the_rows_of_their_scale_and_on_spark_of_its_own() -> None:
+    assert reducers.work_of(reducers.TUPLES, "full") == reducers.work_of(reducers.BATCHES, "full") == 2.5e-4
+    assert reducers.work_of(reducers.SPARK, "full") == reducers.work_of(reducers.BATCHES, "small") == 1e-3
+    case, none = short(SPIKES[1], 16.0), {}
+    runs = reducers.Runs(case, none, none, none)
+    said = {scale: reducers.shorter(runs, reducers.BATCHES, scale) for scale in ("small", "full")}
+    assert said["small"] != said["full"]
+    assert reducers.shorter(runs, reducers.SPARK, "full") == said["small"]
 
 
 def test_the_longest_latencies_are_of_the_time_that_all_runs_have() -> None:
     off, on = trace([1.0, 2.0], [[1.0, 1.0]] * 2, changed=[]), trace([1.0, 1.5, 9.0], [[1.0, 1.0]] * 3, changed=[])
-    assert reducers.longest({"off": off, "autoflow": on}) == {"off": 2.0, "autoflow": 1.5}
     whole = {"off": off, "autoflow": on}
-    assert reducers.peaks([reducers.Runs(FIXED[0], whole, whole, {})]).rows[0][2:] == (2.0, 2.0, 1.5, "not measured")
+    # The row that takes 9 seconds and is done at 3 came before all rows that are looked at, and has waited for 8 at 2.
+    runs = reducers.Runs(short(FIXED[0], 2.0), whole, whole, {})
+    assert reducers.longest(runs, reducers.TUPLES) == {"off": 2.0, "autoflow": 8.0}
+    assert reducers.peaks([runs]).rows[0][2:] == (2.0, 2.0, 8.0, "not measured")
+
+
+def test_what_still_waits_counts_with_what_it_has_waited() -> None:
+    """A micro-batch from 2 s on runs until 9 s: with what is done alone it would seem that no row takes over 1 s."""
+    done = np.repeat([2.0, 9.0], [400, 400])
+    at = np.concatenate([np.linspace(1.0, 1.9, 400), np.linspace(2.0, 8.0, 400)])
+    found = Flow(at, done, np.zeros(800, np.int64), np.zeros(800), (), ({},))
+    ended = in_batches(found, Case("a b", 1, (), 8.0, 1))
+    assert ended.seconds == 2.0
+    assert ended.waiting.tolist() == pytest.approx(at[499::100].tolist())
+    assert ended.peak == pytest.approx(8.0 - at[499])
+    assert ended.peak_within(0.0, 5.0) == pytest.approx(5.0 - at[499])
+    later = in_batches(found, Case("a b", 1, (), 10.0, 1))
+    assert later.peak_within(0.0, 5.0) == pytest.approx(5.0 - at[499])
+    assert later.peak == pytest.approx(9.0 - at[499])
+
+
+def test_on_spark_the_sampled_rows_that_no_micro_batch_took_still_wait() -> None:
+    case = Case("a b", 1, (), 8.0, 1)
+    batches = [{"began": 0.0, "commit": 3.0, "force": 0, "announced": False, "rows": [300], "at": [[0.5, 1.5, 2.0]]}]
+    found = of_batches(batches, case, np.array([0.501, 1.502, 2.0, 2.5, 6.0]))
+    assert found.waiting.tolist() == [2.5, 6.0]
+    assert found.peak == found.peak_within(0.0, 8.0) == 5.5
+    assert found.peak_within(0.0, 3.5) == 2.5
+
+
+@pytest.mark.parametrize("case", [*FIXED, *SPIKES, *WANDERING], ids=lambda case: case.off)
+def test_the_rows_that_were_sampled_on_spark_are_those_of_the_workload(case: Case) -> None:
+    came = trace_of._sampled(case)
+    for batches in trace_of.measured()["runs"][case.name].values():
+        taken = np.sort([at for batch in batches for stamps in batch["at"] for at in stamps])[: len(came)]
+        assert taken == pytest.approx(came[: len(taken)], abs=0.006)
 
 
 def test_each_placer_has_its_latency_and_its_throughput_drawn() -> None:
@@ -153,7 +219,20 @@ def test_a_picture_of_all_runs_is_small_enough_to_be_committed(tmp_path: Path) -
         return reducers.Runs(case, {**few, "even": replace(still, moved=time)}, few, few)
 
     save(lambda figure: reducers.draw(figure, [one(case) for case in FIXED]), tmp_path / "picture.svg")
-    assert (tmp_path / "picture.svg").stat().st_size <= LARGEST
+    assert (tmp_path / "picture.svg").stat().st_size <= 155_000 < LARGEST
+
+
+def test_a_short_peak_is_drawn_as_high_as_it_is() -> None:
+    time = np.linspace(0.1, 20.0, 200)
+    low, peak = np.full(200, 0.1), np.where(np.arange(200) == 77, 5.0, 0.1)
+    one = replace(trace([1.0], [[1.0, 1.0]], changed=[]), seconds=20.0, latency=((time, low), (time, peak)))
+    both = {"off": one, "autoflow": one}
+    figure = Figure(layout="constrained")
+    reducers.draw(figure, [reducers.Runs(short(FIXED[0], 20.0), both, both, {})])
+    *means, highest = figure.axes[1].lines
+    assert max(line.get_ydata().max() for line in means) < 1.0
+    assert highest.get_ydata().max() == 5.0
+    assert highest.get_xdata()[highest.get_ydata().argmax()] == pytest.approx(7.8, abs=0.28)
 
 
 def test_throughput_is_compared_over_the_last_third() -> None:
@@ -183,9 +262,9 @@ def test_why_nothing_settles_is_what_the_run_shows() -> None:
 @pytest.mark.long
 @pytest.mark.parametrize("case", FIXED, ids=lambda case: case.on)
 def test_longer_runs_in_short_micro_batches_and_with_half_the_rows_isolate(case: Case) -> None:
-    _same, _long, _short, *isolating = figure_5._isolating(case, "autoflow").values()
+    _same, _long, _short, *isolating = figure_5._isolating(case, "autoflow", 1e-3).values()
     for found in isolating:
-        assert found.until_no_rise(case.hot, case.start) <= 5
+        assert found.until_no_rise(case.hot, case.start) < np.inf
         assert found.spread <= 0.2
         assert found.trend(case.hot) < 0.02
 
@@ -201,7 +280,7 @@ def test_micro_batches_of_spark_become_a_trace() -> None:
         {"began": 2.0, "commit": 5.0, "force": 0, "announced": True, "rows": [900, 100], "at": [[3.0], []]},
         {"began": 5.0, "commit": 6.0, "force": 1, "announced": False, "rows": [500, 500], "at": [[5.0], [5.5]]},
     ]
-    found = of_batches(batches, Case("a b", 2, (), 6.0, 1))
+    found = of_batches(batches, Case("a b", 2, (), 6.0, 1), np.zeros(0))
     assert found.latency[0][1].tolist() == [1.5, 0.5, 2.0, 1.0]
     assert found.changed.tolist() == [5.0]
     assert found.moved.tolist() == [5.0]

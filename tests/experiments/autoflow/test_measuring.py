@@ -75,6 +75,8 @@ def test_all_that_is_not_usual_can_be_asked_for_by_name() -> None:
         assert seconds_of(case, "off") >= 105
         assert seconds_of(case, "even") >= 135
         assert seconds_of(case, "autoflow") >= seconds_of(case, "off")
+    for case in (FIXED[0], FIXED[-1]):  # a micro-batch of the last one can take over four seconds
+        assert seconds_of(case, "autoflow") == 200
 
 
 def test_a_name_that_is_none_is_refused_beside_others() -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from benchmarks.messages import FEWER, TUPLES
+from experiments.costs import MEASURED, MESSAGE, SLOWER
 from experiments.dalton.rivals import RIVALS
-from experiments.dalton.team import Alternating, apart, cooperation
+from experiments.dalton.team import Alternating, apart, cooperation, telling
 from experiments.dalton.word_count import THIRDS, Setup, together
 from skewless.workload import Zipf
 
@@ -18,6 +20,13 @@ def test_a_fixed_interval_stays_whether_the_reducer_idles_or_is_late() -> None:
         team = cooperation(SETUP, 2, 10.0, work=work)
         team.advance(200.0)
         assert {interval for _at, _query, interval in team.intervals} == {10.0}
+
+
+def test_all_messages_are_shifted_by_the_first() -> None:
+    team = cooperation(SETUP, 2, 20.0, work=7.0, first=5.0)
+    team.advance(60.0)
+    assert [at for at, _query, _interval in team.intervals] == [12.0, 32.0, 52.0]
+    assert {interval for _at, _query, interval in team.intervals} == {20.0}
 
 
 def test_an_adaptive_interval_does_not() -> None:
@@ -58,3 +67,20 @@ def test_partitioners_may_keep_their_own_values_and_still_learn_what_is_hot(valu
     first, second = (router.values(0) for router in team.routers)
     assert len(first) == len(second) == 14
     assert np.array_equal(first, second) == values
+
+
+def test_a_message_takes_longer_the_more_tuples_it_is_about() -> None:
+    assert MESSAGE == (FEWER, TUPLES)  # what the benchmark measures
+    assert telling(10.0) == SLOWER * MEASURED["tell"]
+    assert telling(1.0) == SLOWER * MEASURED["tell of few"]
+    assert telling(1.0) < telling(5.0) < telling(10.0) == telling(40.0)
+    assert telling(10.0, partitioners=8) < telling(10.0)
+
+
+def test_messages_are_charged_by_the_interval() -> None:
+    spent = []
+    for interval in (1.0, 10.0):
+        team = cooperation(SETUP, 2, interval, work=0.0)
+        team.advance(interval)
+        spent.append(team.spent)
+    assert spent == [telling(1.0), telling(10.0)]

@@ -61,3 +61,10 @@ def test_a_loser_holds_no_check_of_who_wins() -> None:
     assert [check.holds for check in lost] == [False, False, False]
     won = gain_checks("here", gains({"dalton": 6.0, "hash": 1.0, "cm": 4.0}, ("hash", "cm")), (1.5, 6.0))
     assert [check.holds for check in won] == [True, True, True]
+
+
+def test_a_loss_is_never_about_the_gain_of_the_paper() -> None:
+    lost = gain_checks("here", (0.95, 0.98), (1.1, 1.8))
+    assert [check.holds for check in lost] == [False, False, False]
+    won = gain_checks("here", (1.05, 1.5), (1.1, 1.8))
+    assert [check.holds for check in won] == [True, True, True]

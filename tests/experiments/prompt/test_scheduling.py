@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from experiments.prompt import figure_3_5, figure_3_6, gains, lateness, scheduling
+from experiments.prompt import figure_3_5, figure_3_6, figure_5_4, gains, lateness, scheduling
 from experiments.prompt.engines import ENGINES, FLINK, SPARK, STORM, between, profile
 from experiments.prompt.rivals import LEARNERS, PROMPT, partitioner
 from experiments.prompt.scheduling import AHEAD, GROUPS, ONE, Case, expected, fast, measured
 from experiments.prompt.setting import Setting
-from experiments.prompt.shares import Shares, longest, shares
+from experiments.prompt.shares import Paired, Rounds, Shares, longest, rounds
 from skewless import split
 from skewless.elastic import Parallelism
 from skewless.simulate import Followed, Scheduling, Source
@@ -44,6 +44,9 @@ def test_a_spike_is_acted_on_after_the_adjustment_window_or_the_group() -> None:
         assert found.ratios[: figure_3_6.SPIKE - 1].max() <= 0.9
         assert found.tuples[14] == pytest.approx(2 * found.tuples[13], rel=0.01)
         acts[name] = figure_3_6.first_change(found)
+        stays = figure_3_6.spiked(made, name, rate, follows=False)
+        assert set(stays.map_tasks.tolist()) == {TASKS.map}
+        assert figure_3_6.stable_from(stays) > figure_3_6.SPIKE
     assert acts == {ONE: 16, GROUPS: 21, AHEAD: 17}
 
 
@@ -130,11 +133,31 @@ def test_the_line_through_what_was_measured_is_near_all_points() -> None:
 
 
 def test_shares_add_up_to_all_of_a_micro_batch() -> None:
-    assert {way for way, _ in shares()} >= {"spark", "hash", "prompt", "partly"}
-    for each in shares().values():
-        assert each.scheduling + each.communication + each.execution == pytest.approx(each.total, rel=0.01)
-        assert min(each.scheduling, each.communication, each.execution) >= 0
-    assert longest([Shares("x", 1, 100.0, 20.0, 0.0, 80.0)], 0.6) == 0.0
+    assert {way for way, _ in rounds()} >= {"spark", "hash", "prompt", "partly"}
+    for those in rounds().values():
+        for each in those.each:
+            assert each.scheduling + each.communication + each.execution == pytest.approx(each.total, rel=0.01)
+            assert min(each.scheduling, each.communication, each.execution) >= 0
+
+
+def test_the_longest_with_so_much_overhead_is_between_those_that_were_measured() -> None:
+    def once(total: float, overhead: float) -> Rounds:
+        return Rounds((Shares("x", 1, total, overhead * total, 0.0, (1 - overhead) * total),))
+
+    assert longest([once(100.0, 0.2)], 0.6) == 0.0
+    assert longest([once(100.0, 0.8)], 0.6) == 0.1
+    few = once(100.0, 0.5)  # that shorter ones have less does not matter
+    assert longest([few, once(200.0, 0.7), once(400.0, 0.5)], 0.6) == pytest.approx(0.3)
+
+
+def test_ratios_are_of_the_same_round_and_medians_of_the_quantity_itself() -> None:
+    ours = Rounds(
+        tuple(Shares("x", 1, total, share, 0.0, 1 - share) for total, share in ((1, 0.9), (2, 0.1), (9, 0.5)))
+    )
+    theirs = Rounds(tuple(Shares("y", 1, total, 0.5, 0.0, 0.5) for total in (2, 1, 9)))
+    assert (ours.total, ours.overhead) == (2, 0.5)
+    assert Paired.of(ours, theirs, lambda one: one.total) == Paired((0.5, 2.0, 1.0))
+    assert Paired.of(ours, theirs, lambda one: one.total).median == 1.0
 
 
 def test_the_features_between_two_engines_go_from_one_to_the_other() -> None:
@@ -143,6 +166,12 @@ def test_the_features_between_two_engines_go_from_one_to_the_other() -> None:
     _, last, unpaid = between(FEW, cost)[-1]
     assert (first, paid) == (profile(SPARK, FEW), cost)
     assert (last, unpaid) == (profile(FLINK, FEW), Scheduling())
+
+
+def test_only_merging_takes_longer_where_merging_does() -> None:
+    made = case(0.0)
+    before, after = made.setting.costs, figure_5_4._merging(made, 20.0).setting.costs
+    assert after == replace(before, partial=20 * before.partial)
 
 
 def test_the_fastest_third_counts() -> None:
@@ -169,3 +198,6 @@ def test_numbers_of_tasks_follow_or_stay() -> None:
     follows, stays = (lateness._run(made, ONE, 50.0, 1, each) for each in (True, False))
     assert set(stays.map_tasks.tolist()) == {4}
     assert follows.map_tasks.min() == 1
+    bounded = lateness._run(made, ONE, 50.0, 1, True, Parallelism(3, 2))
+    assert (bounded.map_tasks.min(), bounded.reduce_tasks.min()) == (3, 2)
+    assert [lateness._mostly((bounded,), side) for side in ("map", "reduce")] == [3, 2]

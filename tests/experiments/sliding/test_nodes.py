@@ -11,7 +11,7 @@ import pytest
 
 from benchmarks import sliding_nodes
 from benchmarks.sliding_nodes import Aggregate, Merge, Panes, Split, partitioner_of, row_cost
-from experiments.sliding.measured import SLOWER, Spark
+from experiments.sliding.measured import LEVEL, SLOWER, Spark
 from experiments.sliding.on_spark import OnSpark
 from experiments.sliding.partition import ByPane
 
@@ -136,10 +136,67 @@ def test_the_tuners_costs_are_shown_beside_the_true_ones_and_change_the_size_by_
     assert costs_shown.rows[1][1:] == (pytest.approx(20.0), pytest.approx(3000.0))
 
 
-def test_why_the_tuner_is_slower_names_only_what_was_measured_in_longer_micro_batches() -> None:
-    assert "not measured in longer" in OnSpark(Spark({"tuner": TUNER}))._why_slower()
-    assert (
-        "not measured in longer" in OnSpark(Spark({"tuner": TUNER, "longer": {"100": 80.0, "7": 90.0}}))._why_slower()
+def test_every_stream_that_was_tuned_has_its_check_and_tables() -> None:
+    keyed = {**TUNER, "sizes": [3, 100], "rows/s": [1.0, 90.0], "fixed": {"9": 90.0, "100": 100.0}}
+    assert list(OnSpark(Spark({})).tuners) == []
+    both = OnSpark(Spark({"tuner": TUNER, "keyed tuner": keyed}))
+    tables = list(both._sizes())
+    assert [table.title.partition(", rows/s")[0] for table in tables[:2]] == [
+        "Batches of fixed sizes on Spark, 4 workers, without a key",
+        "Batches of fixed sizes on Spark, 4 workers, with eight keys",
+    ]
+    assert tables[2].rows[:2] == (
+        ("the tuner, without a key", 9, 60.0, 0.5),
+        ("the tuner, with eight keys", 100, 90.0, 0.9),
     )
-    told = OnSpark(Spark({"tuner": TUNER, "longer": {"100": 80.0, "9": 100.0}}))._why_slower()
-    assert "B = 9 does 100 rows/s, which is 1.25 of what B = 100 does there (80)" in told
+
+
+def test_a_row_of_linear_road_costs_the_slope_between_two_numbers_of_rows() -> None:
+    road = {"Spark's groupBy(window)": {"100": 3.0, "300": 5.0}, "apply by pane": {"100": 9.0, "300": 10.0}}
+    spark = Spark({"road": road})
+    assert spark.road()["apply by pane"] == ({100: 9.0, 300: 10.0}, pytest.approx(200.0))
+    (check,) = OnSpark(spark)._road_checks()
+    assert check.essential
+    assert check.value == pytest.approx(2.0)  # though both of its runs take longer
+
+
+def merged(ratios: list[float]) -> dict[str, dict[str, list[float]]]:
+    """Two ways, of which the one without a lead is the same by any number of nodes."""
+    one = [1e-6] * len(ratios)
+    many = [1e-6 * ratio for ratio in ratios]
+    return {name: {"1": one, "16": many} for name in ("in any order", "in order")} | {LEVEL: {"1": one, "16": one}}
+
+
+@pytest.mark.parametrize(
+    ("ratios", "cheaper", "dearer"),
+    [
+        ([0.9, 0.91, 0.89, 0.9], True, False),
+        ([0.7, 1.2, 0.7, 1.2], False, False),  # either may be by chance
+        ([1.1, 1.11, 1.09, 1.1], False, True),
+    ],
+)
+def test_more_nodes_make_a_merge_cheaper_or_dearer_only_beyond_what_rounds_differ(
+    ratios: list[float], cheaper: bool, dearer: bool
+) -> None:
+    spark = Spark({"merge": merged(ratios), "together": {"1": [2e-6], "1000": [1e-6]}})
+    checks = {check.name.partition(", 16")[0]: check for check in OnSpark(spark)._merge_checks()}
+    assert checks["merge in any order"].holds == cheaper
+    assert checks["merge in order"].holds == dearer
+
+
+@pytest.mark.parametrize(("batch", "holds"), [(1e-6, False), (1e-5, True)])
+def test_the_split_by_batch_is_busier_than_by_window_only_if_a_row_costs_more_than_a_few_copies(
+    batch: float, holds: bool
+) -> None:
+    costs = {"window": 1e-5, "batch 50": batch, "pane": 1e-6}
+    rows = {"window": 10, "batch 50": 50, "pane": 100}
+    check = OnSpark(
+        Spark(
+            {
+                "scale": {way: {"4": {"rows": count, "seconds": 1.0}} for way, count in rows.items()},
+                "split": {way: {"100": {"python": cost, "jvm": 0.0}} for way, cost in costs.items()},
+            }
+        )
+    )._split_check()
+    assert check.holds == holds
+    assert check.value == pytest.approx(5 * batch / 1e-5)

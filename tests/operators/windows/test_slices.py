@@ -75,3 +75,13 @@ def test_years_without_rows_cost_nothing() -> None:
 
 def test_no_rows_no_windows() -> None:
     assert listed(slices(np.zeros(0, np.int64), np.zeros(0, np.int64), Windows(10, 5))) == []
+
+
+@given(ROWS, WINDOWS, st.integers(0, 3))
+def test_rows_count_once_however_many_slices_have_them(
+    rows: list[tuple[int, int]], windows: Windows, every: int
+) -> None:
+    groups, times = (np.array([row[i] for row in sorted(rows)], np.int64) for i in (0, 1))
+    found = slices(groups, times, windows)
+    some = found.where(found.windows % (every + 1) == 0)
+    assert some.rows == len({row for *_rest, start, stop in listed(some) for row in range(start, stop)})

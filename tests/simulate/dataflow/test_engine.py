@@ -121,6 +121,38 @@ def test_without_lags_mappers_keep_nothing_and_with_them_they_do() -> None:
     assert uneven.held.max() > 0.4  # the rows of the source that is half a second ahead
 
 
+def test_an_instruction_goes_with_the_next_control_message_and_between_periods_only_if_asked_to() -> None:
+    stream, owners = stream_of(5, rows=2_000), [slot % 2 for slot in range(SLOTS)]
+    for protocol in ("autoflow", "barrier"):
+        script = [(0, 1), (1, 0), (0, 0)]
+        waiting = flow(stream, owners, 2, Network(0.0), Scripted(2, script), 0.75, protocol)
+        assert [move.told for move in waiting.moves] == [1.5, 2.25, 3.0]
+        between = flow(stream, owners, 2, Network(0.0), Scripted(2, script), 0.75, protocol, at_once=True)
+        assert [move.told for move in between.moves] == pytest.approx([0.75, 1.5, 2.25], abs=0.02)
+        assert all(move.told % 0.75 > 0 for move in between.moves)
+
+
+class Listening:
+    """Moves slots 0 and 1 to two workers after the first period, and keeps what it hears."""
+
+    def __init__(self) -> None:
+        self.heard: list[float] = []
+
+    def hear(self, counts: np.ndarray, busy: bool = False) -> list[Instruction]:
+        self.heard.append(counts.sum())
+        return [Instruction(0, 1, (0,)), Instruction(1, 2, (1,))] if len(self.heard) == 1 else []
+
+
+def test_every_period_is_heard_of_once_also_where_its_message_moves_slots() -> None:
+    rows = 40
+    stream = Stream(np.arange(rows) * 0.1 + 0.05, np.arange(rows) % 3, np.arange(rows) % 3, np.ones(rows, int))
+    listening = Listening()
+    found = flow(stream, [0, 1, 2], 3, Network(0.0), listening)
+    assert [move.told for move in found.moves] == [2.0, 2.0]
+    assert listening.heard == [10, 10, 10]  # the last rows come before a message would
+    check_totals(found, stream)
+
+
 def test_a_placement_is_in_force_two_micro_batches_after_the_driver_heard() -> None:
     """Micro-batches of one second: 0 shows the hot spot, 2 leaves the copies, 3 goes by them."""
     rows = 40

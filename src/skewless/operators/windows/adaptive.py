@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ import pyarrow as pa
 
 from skewless.control.batch_sizes import BatchSizes, Work
 from skewless.control.version import Version
+from skewless.core.arrays import Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.core.store import Store
 from skewless.core.turn import Turn
 from skewless.core.windows import BEFORE_ALL
+from skewless.operators.windows.slices import Slices
 from skewless.operators.windows.worker import Task, WindowWorker
 
 
@@ -37,8 +40,10 @@ class AdaptiveWorker(WindowWorker):
         self._folder, self._version = folder, Version(0)
         self._reached: dict[int, int] = {}
         """For each version that was announced, or 0, the last window of rows that came by the announcement."""
-        self._work = (0, 0, 0)
-        super().__init__(task, folder.sizes(0, turn), turn, store)
+        self._work = Work(0, 0, 0, 0.0)
+        first = folder.sizes(0, turn)
+        self._workers = first.workers
+        super().__init__(task, first, turn, store)
         self._assignment = folder.sizes(self._version.force, turn)
 
     def run(
@@ -48,13 +53,14 @@ class AdaptiveWorker(WindowWorker):
         start, waited = time.perf_counter(), 0.0
         if control is not None:
             self._go_by(Version.of(control))
-        self._work = (0, 0, sum(table.num_rows for table in tables))
+        self._work = Work(0, 0, 0, 0.0)
         for answer in super().run(control, tables, watermark):
             before = time.perf_counter()
             yield answer
             waited += time.perf_counter() - before
         if control is not None:
-            self._folder.write_work(self._turn, Work(*self._work, time.perf_counter() - start - waited))
+            took = time.perf_counter() - start - waited
+            self._folder.write_work(self._turn, replace(self._work, seconds=took))
 
     def add(self, tables: Sequence[pa.RecordBatch]) -> None:
         """Take rows."""
@@ -65,8 +71,17 @@ class AdaptiveWorker(WindowWorker):
                 self._reached[self._version.announced] = max(last, known)
         super().add(tables)
 
-    def _count(self, updates: int, windows: int) -> None:
-        self._work = (self._work[0] + updates, self._work[1] + windows, self._work[2])
+    def _count(self, found: Slices, hashes: Int64Array, ended: tuple[int, int]) -> None:
+        updates = found.stops - found.starts
+        starts = np.bincount(hashes[found.groups] % self._workers, updates, self._workers).astype(np.int64)
+        self._work = replace(
+            self._work,
+            updates=int(updates.sum()),
+            windows=len(updates),
+            rows=found.rows,
+            starts=tuple(starts.tolist()),
+            ended=ended,
+        )
 
     def _go_by(self, version: Version) -> None:
         self._folder.check(version, self._turn)

@@ -19,6 +19,19 @@ class Slices:
     starts: Int64Array
     stops: Int64Array
 
+    @property
+    def rows(self) -> int:
+        """How many rows are in any of them.
+
+        >>> Slices(np.zeros(3, np.int64), np.arange(3), np.array([0, 2, 7]), np.array([4, 6, 9])).rows
+        8
+        """
+        if not len(self.starts):
+            return 0
+        many = int(self.stops.max()) + 1
+        deep = np.cumsum(np.bincount(self.starts, minlength=many) - np.bincount(self.stops, minlength=many))
+        return int(np.count_nonzero(deep))
+
     def where(self, wanted: BoolArray) -> Slices:
         """Some of them."""
         return Slices(self.groups[wanted], self.windows[wanted], self.starts[wanted], self.stops[wanted])

@@ -222,11 +222,11 @@ class WindowWorker(Worker):
             found = slices(rows.groups, rows.times, windows, low, high)
             own = mine(self._assignment, self._turn.worker, rows.hashes[found.groups], found.windows)
             found = found.where(own).in_order()
-            self._count(int((found.stops - found.starts).sum()), len(found.windows))
+            self._count(found, rows.hashes, (max(low, int(windows.first(np.array([least]))[0])), high))
             yield from answers(self._task, rows, found)
 
-    def _count(self, updates: int, windows: int) -> None:
-        """So many rows of so many windows are worked on; whoever wants to know may keep count."""
+    def _count(self, found: Slices, hashes: Int64Array, ended: tuple[int, int]) -> None:
+        """These windows are worked on, of keys with these hashes; whoever wants to know may keep count."""
 
     def _late(self, times: Int64Array) -> BoolArray:
         """Which times are in no window that is not over."""

@@ -60,13 +60,15 @@ def flow(
     scheduler: Scheduler | None = None,
     period: float = 1.0,
     protocol: Protocol = "autoflow",
+    at_once: bool = False,
 ) -> Flow:
     """Run a stream through as many sources, mappers and reducers as there are workers, until all rows are done.
 
     Rows go to the sources in turn, and from a source to the mappers in turn. A mapper and a reducer do one thing after
     another. The scheduler sends a control message in every period, which passes all channels behind the rows before it;
-    reducers report the rows of each slot when they have it from all mappers, and what the scheduler then decides goes
-    out at once, in control messages of its own.
+    reducers report the rows of each slot when they have it from all mappers. What the scheduler then decides goes with
+    the next control message, as the paper has it (III-B). A message names one sender and one receiver, so that each
+    further pair of them has a message of its own, sent at the same time.
 
     Parameters
     ----------
@@ -85,10 +87,12 @@ def flow(
     protocol
         "autoflow" is the paper's: only rows of slots that move are kept. "barrier" is a global barrier: before a move,
         all sources stop, until what they have sent is done and the state has moved.
+    at_once
+        What is decided does not wait for the next control message, but goes out in messages between periods.
     """
     if period <= 0:
         raise SkewlessError(f"period is {period} s; give more than 0")
-    return _Engine(stream, owners, workers, network, scheduler, period, protocol).run()
+    return _Engine(stream, owners, workers, network, scheduler, period, protocol, at_once).run()
 
 
 class _Engine:
@@ -101,9 +105,10 @@ class _Engine:
         scheduler: Scheduler | None,
         period: float,
         protocol: Protocol,
+        at_once: bool,
     ) -> None:
         self.workers, self.network, self.scheduler, self.period = workers, network, scheduler, period
-        self.stops = protocol == "barrier"
+        self.stops, self.at_once = protocol == "barrier", at_once
         self.slots = len(owners)
         columns = (stream.slot, stream.key, stream.value, stream.at)
         self.rows = [Row(*row) for row in zip(*(c.tolist() for c in columns), range(len(stream)), strict=True)]
@@ -127,6 +132,8 @@ class _Engine:
         self.held = np.zeros(len(stream))
         self.at = stream.at
         self.clock = 0  # the time of the last control message
+        self.ends: set[int] = set()  # the times of control messages that end a period
+        self.pending: list[Instruction] = []  # what goes with the next control message
         self.reports: dict[int, list[dict[int, int]]] = {}
         self.told: dict[int, tuple[Instruction, float]] = {}
         self.left: dict[int, float] = {}
@@ -240,8 +247,16 @@ class _Engine:
             self._hear(one, two, now)
         elif any(number < len(self.rows) for number in self.next):
             if self.stopped == float("inf"):
-                self._tell(Instruction(-1, -1, ()), now)
+                pairs, self.pending = self.pending, []
+                self.ends.add(self.clock + 1)
+                self._instruct(pairs or [Instruction(-1, -1, ())], now)
             self._push(now + self.period, _PERIOD)
+
+    def _instruct(self, pairs: list[Instruction], now: float) -> None:
+        for pair in pairs:
+            self._tell(pair, now)
+        if self.stops and any(pair.slots for pair in pairs):
+            self.stopped = now
 
     def _tell(self, what: Instruction, now: float) -> None:
         """Send a control message into every source, behind the rows that it has sent."""
@@ -281,7 +296,7 @@ class _Engine:
         if len(heard) < self.workers or self.scheduler is None:
             return
         self.reached.add(time)
-        if time not in self.told:  # the period goes on over a message that moves slots
+        if time in self.ends:  # the period goes on over a message that was sent beside it
             total = np.zeros(self.slots)
             for each in self.reports:
                 for counted in self.reports[each] if each <= time else ():
@@ -289,10 +304,10 @@ class _Engine:
                         total[slot] += rows
             self.reports = {each: heard for each, heard in self.reports.items() if each > time}
             pairs = self.scheduler.hear(total)
-            for pair in pairs:
-                self._tell(pair, now)
-            if pairs and self.stops:
-                self.stopped = now
+            if self.at_once:
+                self._instruct(pairs, now)
+            else:
+                self.pending += pairs
         self._resume(now)
 
     def _resume(self, now: float) -> None:
