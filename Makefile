@@ -66,7 +66,7 @@ demo: java $(ready) | compiling  ## a skewed clickstream through Spark's own win
 bench: $(ready) | compiling  ## measure the speed of the routing kernels
 	.venv/bin/python -m benchmarks.split
 
-bench-autoflow: java $(ready) | compiling  ## measure AutoFlow's workloads on Spark, by worker (about 15 minutes)
+bench-autoflow: java $(ready) | compiling  ## measure AutoFlow's workloads on Spark, by worker (about 45 minutes)
 	.venv/bin/python -m benchmarks.autoflow
 
 bench-blocks: $(ready) | compiling  ## measure ways to divide a micro-batch by Prompt's costs

@@ -28,8 +28,8 @@ from experiments.autoflow.reducers import (
     setup,
     work_of,
 )
-from experiments.autoflow.setting import FACTOR, FIXED, HALVES, START, Case
-from experiments.autoflow.trace import WITHIN, Trace, in_batches, on_spark
+from experiments.autoflow.setting import FACTOR, FIXED, START, Case
+from experiments.autoflow.trace import WITHIN, Trace, in_batches
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from skewless.simulate.dataflow import Flow
 
@@ -67,6 +67,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         (
             *setup(FIXED, scale),
             Scaled("the hot spot begins", "not said; moves are seen at 25 and 30 s", f"at {START:g} s, and stays"),
+            Scaled(
+                "rows of a micro-batch",
+                "none: one tuple at a time",
+                f"{_limit(FIXED[0])}, by a limit of the source, so that a hot reducer's backlog does not make the next "
+                "micro-batches longer and longer; a table below has the runs without a limit",
+            ),
             Scaled(
                 "periods from the move",
                 "not said",
@@ -200,38 +206,36 @@ def _never(trace: Trace, case: Case) -> str:
 
 
 def _isolating(case: Case, name: str, work: float) -> dict[str, Trace]:
-    """Simulated runs in micro-batches that differ in one thing each: what one costs, how long it runs, the rate."""
-    long = replace(case, seconds=2 * case.seconds)
-    fixed = of_batch()
+    """Simulated runs in micro-batches that differ in what one costs, and in whether the source has a limit."""
+    fixed, free = of_batch(), replace(case, most=None)
     kinds_of = {
-        f"{fixed:.2f} s each": (case, fixed),
-        f"{fixed:.2f} s each, for {long.seconds:g} s": (long, fixed),
-        _cheap(): (case, SHORT),
-        f"{SHORT:g} s each, for {long.seconds:g} s": (long, SHORT),
-        _half(case): (replace(long, load=case.load / 2), fixed),
+        f"{fixed:.2f} s each, {_limit(case)}": (case, fixed),
+        _without(): (free, fixed),
+        _cheap(): (free, SHORT),
     }
     return {how: in_batches(run_batches(each, name, work, cost), each) for how, (each, cost) in kinds_of.items()}
 
 
+def _limit(case: Case) -> str:
+    return "no limit" if case.most is None else f"at most the rows of {case.most:g} s"
+
+
+def _without() -> str:
+    return f"{of_batch():.2f} s each, no limit"
+
+
 def _cheap() -> str:
-    return f"{SHORT:g} s each"
-
-
-def _half(case: Case) -> str:
-    return f"{of_batch():.2f} s each, half the rows, for {2 * case.seconds:g} s"
+    return f"{SHORT:g} s each, no limit"
 
 
 def _longer(case: Case, name: str, work: float) -> str:
-    """What isolates it: the same in micro-batches that cost less, and with fewer rows."""
+    """What isolates it: the same without a limit, and in micro-batches that cost less."""
     found = _isolating(case, name, work)
-    told = "; ".join(f"{how}: {_settles(found[how], case)}" for how in (_cheap(), _half(case)))
-    half = next((each for each in HALVES if each.name.startswith(f"half {case.name}")), None)
-    measured = None if half is None else on_spark(half, name)
+    told = "; ".join(f"{how}: {_settles(found[how], case)}" for how in (_without(), _cheap()))
     return (
-        "A micro-batch has the rows that came during the one before, so that one which a hot reducer makes long brings "
-        "the next one more rows, and a decision reaches the second one after it. Runs in simulated micro-batches "
-        f"isolate that, with the same workload and placer, and a table below has them all. {told}."
-        + ("" if measured is None else f" On Spark, with half the rows: {_settles(measured, case)}.")
+        "A decision reaches the second micro-batch after the one that it learned from, and micro-batches are long while "
+        "a reducer is hot, up to the limit of the source. Runs in simulated micro-batches isolate that, with the same "
+        f"workload and placer, and a table below has them all. {told}."
     )
 
 
@@ -270,7 +274,8 @@ def _isolated(all_runs: Sequence[Runs], scale: Scale) -> Table:
                     )
                 )
     return Table(
-        "What micro-batches do to it, simulated: they cost so much each, whatever their rows",
+        "What micro-batches do to it, simulated: they cost so much each, whatever their rows, and the source may have "
+        "a limit",
         (
             "workload",
             "placer",

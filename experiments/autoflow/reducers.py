@@ -85,7 +85,8 @@ def run_tuples(
 def run_batches(case: Case, name: str, work: float, fixed: float | None = None, seed: int = 1) -> Flow:
     """The workload in micro-batches, by announce, copy, in force: every one is a period, as on Spark."""
     owners = first(case.workers).tail.tolist()
-    batching = Batching(work, fixed=fixed or of_batch())
+    most = None if case.most is None else round(case.most * rate(case.workers, work))
+    batching = Batching(work, fixed=fixed or of_batch(), most=most)
     return announced(stream(case, work, seed), owners, case.workers, batching, scheduler(name, case, 1))
 
 

@@ -96,7 +96,8 @@ def test_a_hot_spot_that_wanders_over_sixteen_workers_is_followed(spark: SparkSe
         for spot in range(SPOTS):
             there = busiest[idle][EVERY * spot : EVERY * (spot + 1)]
             assert there[0] > 2  # or nothing is followed
-            assert max(there[settled - 1 :]) <= 1.3, there
+            # The rule leaves 1.2 as it is, by loads that are estimated from a sample of the rows.
+            assert max(there[settled - 1 :]) <= 1.4, there
 
 
 MANY, BYTES, EACH = 100_000, 1_000, 10_000

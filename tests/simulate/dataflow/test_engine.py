@@ -68,9 +68,11 @@ def test_no_row_is_lost_or_added_twice_however_slots_move(run) -> None:
     for protocol in ("autoflow", "barrier"):
         found = flow(stream, owners, workers, network, Scripted(workers, moves), period, protocol)
         check_totals(found, stream)
-    found = announced(stream, owners, workers, Batching(work, fixed=period / 4), Scripted(workers, moves))
-    check_totals(found, stream)
-    assert found.kept == 0
+    for most in (None, 7):
+        batching = Batching(work, fixed=period / 4, most=most)
+        found = announced(stream, owners, workers, batching, Scripted(workers, moves))
+        check_totals(found, stream)
+        assert found.kept == 0
 
 
 @given(st.integers(0, 10_000), st.floats(0, 0.5))
@@ -165,6 +167,14 @@ def test_a_placement_is_in_force_two_micro_batches_after_the_driver_heard() -> N
     assert found.moves[0].left == commits[2]
 
 
+def test_what_is_beyond_the_limit_of_a_source_waits_for_the_next_micro_batches() -> None:
+    """Ten rows that come at once, four a micro-batch, of 0.1 s each and 1 s whatever their rows."""
+    stream = Stream(np.zeros(10), np.zeros(10, int), np.arange(10), np.ones(10, int))
+    found = announced(stream, [0], 1, Batching(0.1, fixed=1.0, most=4))
+    assert found.done == pytest.approx([1.4] * 4 + [2.8] * 4 + [4.0] * 2)
+    check_totals(found, stream)
+
+
 def test_both_placers_level_a_hot_spot() -> None:
     draw = np.random.default_rng(1)
     rows, slots = 12_000, 60
@@ -204,3 +214,5 @@ def test_what_cannot_be_is_refused() -> None:
         HotSpots(AutoFlow(SLOTS), 2, window_length=0)
     with pytest.raises(SkewlessError, match="below 0"):
         Batching(0.1, fixed=-1.0)
+    with pytest.raises(SkewlessError, match="most is 0 rows"):
+        Batching(0.1, most=0)

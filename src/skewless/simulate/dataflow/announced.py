@@ -27,17 +27,22 @@ class Batching:
     heard
         After how many further micro-batches the driver's decision reaches one: 1 if they are back to back, as the next
         one has begun when the driver hears of one.
+    most
+        The rows of a micro-batch at most, as from a source with a limit; the others wait for the next ones.
     """
 
     work: float
     fixed: float = 0.3
     copy: float = 1e-5
     heard: int = 1
+    most: int | None = None
 
     def __post_init__(self) -> None:
         """Refuse what could not be."""
         if min(self.work, self.fixed, self.copy) < 0 or self.heard < 0:
             raise SkewlessError(f"{self} has a number below 0; give at least 0 for each")
+        if self.most is not None and self.most < 1:
+            raise SkewlessError(f"most is {self.most} rows a micro-batch; give at least 1, or None for all that came")
 
 
 def announced(
@@ -45,10 +50,10 @@ def announced(
 ) -> Flow:
     """Run a stream in micro-batches, one after the other, until all rows are done.
 
-    A micro-batch takes the rows that have come when it begins, and all of them are done when its slowest worker is.
-    When the driver has heard of one, the scheduler may announce a placement. The first micro-batch that begins after
-    that still goes by the old one and leaves copies of the slots that move; the next one reads them and goes by the new
-    one. No row waits for a state, so that none is kept.
+    A micro-batch takes the rows that have come when it begins, up to `most`, and all of them are done when its slowest
+    worker is. When the driver has heard of one, the scheduler may announce a placement. The first micro-batch that
+    begins after that still goes by the old one and leaves copies of the slots that move; the next one reads them and
+    goes by the new one. No row waits for a state, so that none is kept.
 
     Parameters
     ----------
@@ -73,6 +78,7 @@ def announced(
     while first < len(stream):
         start = max(now, float(stream.at[first]))
         end = int(np.searchsorted(stream.at, start, side="right"))
+        end = end if batching.most is None else min(end, first + batching.most)
         reads = np.zeros(workers)
         if announcement is not None:
             told, pairs = announcement
