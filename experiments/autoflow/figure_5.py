@@ -233,9 +233,9 @@ def _longer(case: Case, name: str, work: float) -> str:
     found = _isolating(case, name, work)
     told = "; ".join(f"{how}: {_settles(found[how], case)}" for how in (_without(), _cheap()))
     return (
-        "A decision reaches the second micro-batch after the one that it learned from, and micro-batches are long while "
-        "a reducer is hot, up to the limit of the source. Runs in simulated micro-batches isolate that, with the same "
-        f"workload and placer, and a table below has them all. {told}."
+        "A decision reaches the second micro-batch after the one that it learned from, and micro-batches are long as "
+        "long as a reducer is hot, up to the limit of the source. Runs in simulated micro-batches isolate that, with "
+        f"the same workload and placer, and a table below has them all. {told}."
     )
 
 
