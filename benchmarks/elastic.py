@@ -10,7 +10,8 @@ workers are busy again after the fall; rows are the same, also if the process is
 started again. Beside it run sixteen workers all the time, and two.
 
 One more run, "clock", has no limit: files come by the clock, whatever the query does, and rows that wait come with the
-next micro-batch. Its rate is high for three minutes, and it says how long it takes until W is at most 0.9 again.
+next micro-batch. Its rate is high for three minutes, and it says how long it takes until W is at most 0.9 again. And
+one, "process", has state that does not merge: its owners follow the load, and their state moves.
 
 `make bench-elastic` runs this and writes docs/results/elastic.md. `python -m benchmarks.elastic runs` makes the runs
 again, or some of them by name, and `python -m benchmarks.elastic page` writes the page from what they left.
@@ -28,6 +29,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +37,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 from pyspark.sql import DataFrame, SparkSession
+from pyspark.sql import functions as F
 
 import skewless as sk
 from benchmarks import by_the_clock, micro_batches
@@ -47,6 +50,8 @@ from skewless.workload import Zipf
 LEAST, MOST, OWNERS = 2, 16, 4
 INTERVAL, D = "6 seconds", 1
 ROWS, TIMES, KEYS, SKEW = 200_000, 6, 20_000, 1.2
+WHOLE = 0.9
+"""The exponent where no key is split, so that one worker can keep up with the hottest."""
 BEFORE, DURING, AFTER = 3, 12, 4
 """Micro-batches of each part."""
 PERIODS = BEFORE + DURING + AFTER
@@ -64,6 +69,7 @@ WAYS: dict[str, int | Range] = {
     "all": MOST,
     "few": LEAST,
     "clock": Range(LEAST, MOST, INTERVAL, d=D),
+    "process": Range(LEAST, MOST, INTERVAL, d=D),
 }
 NAMES = {
     "straight": f'{LEAST} to {MOST}, `"straight"`',
@@ -77,6 +83,19 @@ TICKS = 6
 """Files that come by the clock, in each interval."""
 LEFT = Path(tempfile.gettempdir()) / "skewless-bench-elastic"
 """What the runs leave for the page."""
+
+
+class Counted(sk.SlotProcessor):
+    """Counts the rows of a key, and sleeps for each."""
+
+    state = "n long"
+
+    def process_slot(self, rows: pa.Table, states: pa.Table) -> tuple[pa.Table, pa.Table]:
+        """All keys of a slot."""
+        time.sleep(rows.num_rows * MICROSECONDS / 1e6)
+        came = np.bincount(np.asarray(rows["group"]), minlength=len(states))
+        n = pa.array(np.asarray(states["n"].fill_null(0)) + came)
+        return pa.table({"came": pa.array(came), "n": n}), pa.table({"n": n})
 
 
 def main(asked: list[str]) -> None:
@@ -100,7 +119,8 @@ def measured(way: str) -> list[dict[str, Any]]:
     """The micro-batches of a run in a process of its own, killed once if that is asked for."""
     folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
     try:
-        write_files(folder, *((TICKS, CLOCK_DURING) if way == "clock" else (1, DURING)))
+        ticks, during = (TICKS, CLOCK_DURING) if way == "clock" else (1, DURING)
+        write_files(folder, ticks, during, WHOLE if way == "process" else SKEW)
         done: list[dict[str, Any]] = []
         command = [sys.executable, "-m", "benchmarks.elastic", "child", way, str(folder)]
         running = subprocess.Popen(command, stdout=subprocess.PIPE, text=True, start_new_session=True)
@@ -132,10 +152,10 @@ def _lines(running: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
             yield json.loads(line)
 
 
-def write_files(folder: Path, ticks: int, during: int) -> None:
+def write_files(folder: Path, ticks: int, during: int, skew: float = SKEW) -> None:
     """So many files for each interval, which has a minute of its own; if there are several, they come later."""
     sizes = [ROWS] * BEFORE + [TIMES * ROWS] * during + [ROWS] * AFTER
-    keys = Zipf(SKEW, keys=KEYS, seed=3)
+    keys = Zipf(skew, keys=KEYS, seed=3)
     (folder / "later").mkdir()
     for name, rows, files in (("in", sizes, ticks), ("warm", [ROWS, TIMES * ROWS] * 2, 1)):
         (folder / name).mkdir()
@@ -148,16 +168,17 @@ def write_files(folder: Path, ticks: int, during: int) -> None:
 
 def child(way: str, folder: Path, *, again: bool) -> None:
     """Run the query to the end of its files, print a line for each micro-batch, and compare what it wrote."""
+    build, partitions = (_counted, MOST) if way == "process" else (_windows, OWNERS)
     spark = sk.session(
-        MOST, spark_sql_shuffle_partitions=str(OWNERS), spark_sql_session_timeZone="UTC", **micro_batches.REST
+        MOST, spark_sql_shuffle_partitions=str(partitions), spark_sql_session_timeZone="UTC", **micro_batches.REST
     )
     for number, workers in enumerate((MOST, WAYS[way])):  # all Python workers start, and the plan is compiled
-        warm = _windows(spark, folder / "warm", workers, folder / "policies")
+        warm = build(_rows(spark, folder / "warm"), workers, folder / f"policies-{again}-{number}")
         writer = warm.writeStream.format("parquet").option("checkpointLocation", str(folder / f"warm-{again}-{number}"))
         writer.trigger(availableNow=True).start(str(folder / f"warmed-{again}-{number}")).awaitTermination()
     later, seconds = sorted((folder / "later").iterdir()), Range(1, 1, INTERVAL).seconds
     total = sum(pq.read_metadata(each).num_rows for each in later)
-    result = _windows(spark, folder / "in", WAYS[way], folder / "policies", None if later else 1)
+    result = build(_rows(spark, folder / "in", None if later else 1), WAYS[way], folder / "policies")
     writer = result.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(processingTime=INTERVAL).start(str(folder / "out"))
     watching, last, read = sk.watch(query), -1, 0
@@ -180,11 +201,16 @@ def child(way: str, folder: Path, *, again: bool) -> None:
                 "took": took,
                 "ran": ran - before,
             }
+            if way == "process":
+                line["placement"] = watching.placement.tail.tolist()
             before = ran
             print(json.dumps({**line, "workers": watching.workers, "why": watching.decision}), flush=True)
     query.processAllAvailable()  # the micro-batch without rows that closes the last but one window
     query.stop()
-    _check(spark, folder, BEFORE + (CLOCK_DURING if later else DURING) + AFTER)
+    if way == "process":
+        _check_counts(spark, folder)
+    else:
+        _check(spark, folder, BEFORE + (CLOCK_DURING if later else DURING) + AFTER)
     spark.stop()
 
 
@@ -194,13 +220,30 @@ def _ran(spark: SparkSession) -> float:
     return float(sum(stage["executorRunTime"] for stage in stages)) / 1000
 
 
-def _windows(
-    spark: SparkSession, files: Path, workers: int | Range, policies: Path, limit: int | None = 1
-) -> DataFrame:
+def _rows(spark: SparkSession, files: Path, limit: int | None = 1) -> DataFrame:
     reader = spark.readStream.schema("ts timestamp, key long")
     limited = reader if limit is None else reader.option("maxFilesPerTrigger", limit)
-    keyed = sk.keyed(limited.parquet(str(files)), "key", workers=workers, split="bounded")
-    return keyed.window("ts", "60 seconds", watermark="0 seconds").agg(folder=str(policies), n=Slow())
+    return limited.parquet(str(files))
+
+
+def _windows(rows: DataFrame, workers: int | Range, folder: Path) -> DataFrame:
+    keyed = sk.keyed(rows, "key", workers=workers, split="bounded")
+    return keyed.window("ts", "60 seconds", watermark="0 seconds").agg(folder=str(folder), n=Slow())
+
+
+def _counted(rows: DataFrame, workers: int | Range, folder: Path) -> DataFrame:
+    keyed = sk.keyed(rows.select("key"), "key", workers=workers)
+    return keyed.process(Counted(), "came long, n long", folder=str(folder))
+
+
+def _check_counts(spark: SparkSession, folder: Path) -> None:
+    """Refuse counts that are not those of the files, or state that is not the sum of what came."""
+    totals = spark.read.parquet(str(folder / "out")).groupBy("key").agg(F.sum("came").alias("came"), F.max("n"))
+    found = {key: (came, n) for key, came, n in totals.collect()}
+    keys = np.concatenate([pq.read_table(file)["key"].to_numpy() for file in sorted((folder / "in").glob("*.parquet"))])
+    pairs = zip(*(each.tolist() for each in np.unique(keys, return_counts=True)), strict=True)
+    if found != {key: (n, n) for key, n in pairs}:
+        sys.exit(f"the rows of {len(found)} keys were counted, or their state kept, otherwise than the files have them")
 
 
 def _check(spark: SparkSession, folder: Path, periods: int) -> None:
@@ -303,6 +346,7 @@ def page() -> list[str]:
     seconds = Range(1, 1, INTERVAL).seconds
     names = f"{NAMES['straight']}, `d` = {D}"
     lines += ["", *by_the_clock.section(runs["clock"], first * seconds, (first + CLOCK_DURING) * seconds, CALM, names)]
+    lines += ["", *_moving(runs["process"])]
     lines += [
         "",
         "## An idle worker's task",
@@ -338,6 +382,38 @@ def page() -> list[str]:
         each = executors[name]
         lines.append(f"| {what} | {each['first']} | {each['end']} | {each['least']} to {each['most']} |")
     return lines
+
+
+def _moving(done: list[dict[str, Any]]) -> list[str]:
+    """What the page says of the run whose state moves."""
+    first, last = BEFORE, BEFORE + DURING
+    high = [each for each in done if first <= each["batch"] < last]
+    back = next((each["batch"] - first for each in high if each["W"] <= CALM), None)
+    again = [each for each in high if back is not None and each["batch"] - first > back and each["W"] > CALM]
+    came = "W does not come back while the load is high."
+    if back is not None:
+        came = (
+            f"W is at most {CALM} again {back} micro-batches after the rise, and above it in {len(again)} later ones."
+        )
+    before = [done[0]["placement"], *(each["placement"] for each in done)]
+    changed = [sum(a != b for a, b in zip(was, now, strict=True)) for was, now in pairwise(before)]
+    return [
+        "## State that moves",
+        "",
+        f"The same with `process`, which counts the rows of each key and sleeps {MICROSECONDS} us a row:",
+        f"{KEYS:,} keys, Zipf {WHOLE}, as no key is split, {len(done[0]['placement'])} slots of hashes, and {MOST}",
+        "partitions of state.",
+        "The micro-batches are those of one file each. A placement is in force two micro-batches after the one that",
+        f"asked for it. {came}",
+        "What was counted, and the state of each key, are those of the files.",
+        "",
+        "| micro-batch | rows | workers with rows | W | slots that had changed owners when the driver heard of it |",
+        "|---|---|---|---|---|",
+        *(
+            f"| {each['batch']} | {each['rows']:,} | {each['busy']} | {each['W']:.2f} | {moved} |"
+            for each, moved in zip(done, changed, strict=True)
+        ),
+    ]
 
 
 def _result(name: str) -> Any:

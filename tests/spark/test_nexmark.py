@@ -24,7 +24,7 @@ from support.scripts import load
 DAYS = (15, 16, 17)  # queries of days; the others are of seconds
 EVENTS, BLOCKS = 2_400, 4
 
-streams, plain, balanced = (load(f"nexmark/{name}") for name in ("streams", "plain", "balanced"))
+streams, plain, balanced, by_hand = (load(f"nexmark/{name}") for name in ("streams", "plain", "balanced", "by_hand"))
 
 
 def nexmark(number: int) -> Nexmark:
@@ -107,6 +107,12 @@ def test_a_stream_by_skewless_has_the_rows_of_duckdb_though_rows_come_late(
 ) -> None:
     query = {5: balanced.counts_of_windows}.get(number, balanced.QUERIES[number])
     check_stream(spark, tmp_path, number, query, balanced.with_most if number == 5 else None, late=20)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(("number", "late"), [*((number, 0) for number in sorted(by_hand.QUERIES)), (9, 20)])
+def test_a_stream_by_hand_has_the_rows_of_duckdb(spark: SparkSession, tmp_path: Path, number: int, late: int) -> None:
+    check_stream(spark, tmp_path, number, by_hand.QUERIES[number], late=late)
 
 
 @pytest.mark.long
