@@ -6,9 +6,10 @@ two cores can hold five busy workers. Latency is the commit of the micro-batch m
 row of the source. Whether a placement was announced or in force is read from the control that the rows of a
 micro-batch bore.
 
-A source with a hot spot that stays has a limit of so many files a micro-batch as are the rows of three seconds. Without
+A source with a hot spot that stays has a limit of so many files a micro-batch as are the rows of four seconds. Without
 it a hot reducer's backlog makes every micro-batch longer than the one before, and a decision, which reaches the second
-one after it, comes too late: of the workloads of figure 5, two did not level in 105 s, and the last not in 200 s.
+one after it, comes too late: the last workload of figure 5 did not level in 105 s. With three seconds loads level
+sooner, but micro-batches then are hardly shorter than the time in which their rows came, so that a backlog stays.
 
 `make bench-autoflow` runs the workloads of figures 5, 6 and 7, each without moving, with `autoflow` and with `even`
 (about 45 minutes), and writes docs/results/autoflow.json, from which the figures are drawn.

@@ -10,11 +10,12 @@ workers are busy again after the fall; rows are the same, also if the process is
 started again. Beside it run sixteen workers all the time, and two.
 
 One more run, "clock", has no limit: files come by the clock, whatever the query does, and rows that wait come with the
-next micro-batch. Its rate is high for three minutes, and it says how long it takes until W is at most 0.9 again. And
-one, "process", has state that does not merge: its owners follow the load, and their state moves.
+next micro-batch. Its rate is high for three minutes, and it says how long it takes until W is at most 0.9 again.
 
 `make bench-elastic` runs this and writes docs/results/elastic.md. `python -m benchmarks.elastic runs` makes the runs
 again, or some of them by name, and `python -m benchmarks.elastic page` writes the page from what they left.
+`python -m benchmarks.elastic moving` makes a run of `process`, whose state does not merge, so that its owners follow
+the load and their state moves, and writes docs/results/elastic-state.md (about 3 minutes).
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
@@ -69,7 +71,6 @@ WAYS: dict[str, int | Range] = {
     "all": MOST,
     "few": LEAST,
     "clock": Range(LEAST, MOST, INTERVAL, d=D),
-    "process": Range(LEAST, MOST, INTERVAL, d=D),
 }
 NAMES = {
     "straight": f'{LEAST} to {MOST}, `"straight"`',
@@ -106,6 +107,9 @@ def main(asked: list[str]) -> None:
     target = Path("docs/results/elastic.md")
     if not target.parent.is_dir():
         sys.exit("there is no docs/results here; run this from the top of the repository, as `make bench-elastic` does")
+    if asked == ["moving"]:
+        (target.parent / "elastic-state.md").write_text("\n".join(_moving(measured("process"))) + "\n")
+        return
     LEFT.mkdir(exist_ok=True)
     if asked[:1] != ["page"]:
         for way in asked[1:] or [*WAYS, *OTHERS]:
@@ -172,13 +176,14 @@ def child(way: str, folder: Path, *, again: bool) -> None:
     spark = sk.session(
         MOST, spark_sql_shuffle_partitions=str(partitions), spark_sql_session_timeZone="UTC", **micro_batches.REST
     )
-    for number, workers in enumerate((MOST, WAYS[way])):  # all Python workers start, and the plan is compiled
+    following = WAYS.get(way, WAYS["straight"])
+    for number, workers in enumerate((MOST, following)):  # all Python workers start, and the plan is compiled
         warm = build(_rows(spark, folder / "warm"), workers, folder / f"policies-{again}-{number}")
         writer = warm.writeStream.format("parquet").option("checkpointLocation", str(folder / f"warm-{again}-{number}"))
         writer.trigger(availableNow=True).start(str(folder / f"warmed-{again}-{number}")).awaitTermination()
     later, seconds = sorted((folder / "later").iterdir()), Range(1, 1, INTERVAL).seconds
     total = sum(pq.read_metadata(each).num_rows for each in later)
-    result = build(_rows(spark, folder / "in", None if later else 1), WAYS[way], folder / "policies")
+    result = build(_rows(spark, folder / "in", None if later else 1), following, folder / "policies")
     writer = result.writeStream.format("parquet").option("checkpointLocation", str(folder / "checkpoint"))
     query = writer.trigger(processingTime=INTERVAL).start(str(folder / "out"))
     watching, last, read = sk.watch(query), -1, 0
@@ -346,7 +351,6 @@ def page() -> list[str]:
     seconds = Range(1, 1, INTERVAL).seconds
     names = f"{NAMES['straight']}, `d` = {D}"
     lines += ["", *by_the_clock.section(runs["clock"], first * seconds, (first + CLOCK_DURING) * seconds, CALM, names)]
-    lines += ["", *_moving(runs["process"])]
     lines += [
         "",
         "## An idle worker's task",
@@ -385,27 +389,34 @@ def page() -> list[str]:
 
 
 def _moving(done: list[dict[str, Any]]) -> list[str]:
-    """What the page says of the run whose state moves."""
+    """The page of the run whose state moves."""
     first, last = BEFORE, BEFORE + DURING
     high = [each for each in done if first <= each["batch"] < last]
     back = next((each["batch"] - first for each in high if each["W"] <= CALM), None)
-    again = [each for each in high if back is not None and each["batch"] - first > back and each["W"] > CALM]
-    came = "W does not come back while the load is high."
-    if back is not None:
-        came = (
-            f"W is at most {CALM} again {back} micro-batches after the rise, and above it in {len(again)} later ones."
-        )
+    later = [each["W"] for each in high if back is not None and each["batch"] - first > back]
+    again = sum(ratio > CALM for ratio in later)
+    came = (
+        f"W is not at most {CALM} again while the load is high."
+        if back is None
+        else f"W is at most {CALM} again {back} micro-batches after the rise, and above it in {again} of the "
+        f"{len(later)} after that one with the high load."
+    )
     before = [done[0]["placement"], *(each["placement"] for each in done)]
     changed = [sum(a != b for a, b in zip(was, now, strict=True)) for was, now in pairwise(before)]
+    said = (
+        f"A micro-batch every {INTERVAL}, of one file, however many wait: {ROWS:,} rows, and {TIMES} times as many in "
+        f"micro-batches {first} to {last - 1}. `process` counts the rows of each key and sleeps {MICROSECONDS} us a "
+        f"row, with {LEAST} to {MOST} workers, `d` = {D}: {KEYS:,} keys, Zipf {WHOLE}, as no key is split, "
+        f"{len(done[0]['placement'])} slots of hashes, and {MOST} partitions of state. {came} What was counted, and "
+        "the state of each key in the end, are those of the files, in which no row is missing and none is twice."
+    )
     return [
-        "## State that moves",
+        "# Owners that follow the load",
         "",
-        f"The same with `process`, which counts the rows of each key and sleeps {MICROSECONDS} us a row:",
-        f"{KEYS:,} keys, Zipf {WHOLE}, as no key is split, {len(done[0]['placement'])} slots of hashes, and {MOST}",
-        "partitions of state.",
-        "The micro-batches are those of one file each. A placement is in force two micro-batches after the one that",
-        f"asked for it. {came}",
-        "What was counted, and the state of each key, are those of the files.",
+        "Made by `python -m benchmarks.elastic moving`, in wall-clock time, with "
+        f"{MOST} local slots on {os.cpu_count()} cores.",
+        "",
+        *textwrap.wrap(said, 110),
         "",
         "| micro-batch | rows | workers with rows | W | slots that had changed owners when the driver heard of it |",
         "|---|---|---|---|---|",

@@ -74,15 +74,15 @@ class Case:
         return self.name.split()[1]
 
 
-def _fixed(name: str, workers: int, share: float, hot: tuple[int, ...], seconds: float = 105.0) -> Case:
-    return Case(f"{name}, from {START:g} s on", workers, (HotSpot(share, hot, START),), seconds, 5, 3.0)
+def _fixed(name: str, workers: int, share: float, hot: tuple[int, ...], seconds: float = 120.0) -> Case:
+    return Case(f"{name}, from {START:g} s on", workers, (HotSpot(share, hot, START),), seconds, 5, 4.0)
 
 
 FIXED = (
     _fixed("5ab 5cd 50 % on one of three", 3, 0.5, (1,)),
     _fixed("5ef 5gh 80 % on one of three", 3, 0.8, (1,)),
     _fixed("5ij 5kl 60 % on two of five", 5, 0.6, (1, 3)),
-    _fixed("5mn 5o 80 % on two of five", 5, 0.8, (1, 3), 150.0),
+    _fixed("5mn 5o 80 % on two of five", 5, 0.8, (1, 3), 160.0),
 )
 SPIKES = (
     Case("6a 6b 60 % for 20 s", 3, (HotSpot(0.6, (1,), 10.0, 30.0),), 50.0, 2),
