@@ -66,7 +66,7 @@ demo: java $(ready) | compiling  ## a skewed clickstream through Spark's own win
 bench: $(ready) | compiling  ## measure the speed of the routing kernels
 	.venv/bin/python -m benchmarks.split
 
-bench-autoflow: java $(ready) | compiling  ## measure AutoFlow's workloads on Spark, by worker (about 45 minutes)
+bench-autoflow: java $(ready) | compiling  ## measure AutoFlow's workloads on Spark, by worker (about 40 minutes)
 	.venv/bin/python -m benchmarks.autoflow
 
 bench-blocks: $(ready) | compiling  ## measure ways to divide a micro-batch by Prompt's costs
@@ -85,7 +85,7 @@ bench-skew: java $(ready) | compiling  ## measure what skew costs in wall-clock 
 bench-place: java $(ready) | compiling  ## measure processors and moving state on Spark (about 20 minutes)
 	.venv/bin/python -m benchmarks.spark place
 
-bench-nexmark: java $(ready) | compiling  ## measure Nexmark's queries as streams beside Spark's own (about 10 minutes)
+bench-nexmark: java $(ready) | compiling  ## measure Nexmark's queries as streams beside Spark's own (about 25 minutes)
 	.venv/bin/python -m benchmarks.spark nexmark
 
 bench-shuffle: java $(ready) | compiling  ## ShuffleBench's case against Spark's own ways in Python (about 10 minutes)

@@ -6,15 +6,16 @@ two cores can hold five busy workers. Latency is the commit of the micro-batch m
 row of the source. Whether a placement was announced or in force is read from the control that the rows of a
 micro-batch bore.
 
-A source with a hot spot that stays has a limit of so many files a micro-batch as are the rows of four seconds. Without
-it a hot reducer's backlog makes every micro-batch longer than the one before, and a decision, which reaches the second
-one after it, comes too late: the last workload of figure 5 did not level in 105 s. With three seconds loads level
-sooner, but micro-batches then are hardly shorter than the time in which their rows came, so that a backlog stays.
+The source has a limit of so many files a micro-batch as are the rows of four seconds where a hot spot stays, and of two
+and a half where it goes. Without it a hot reducer's backlog makes every micro-batch longer than the one before, and a
+decision, which reaches the second one after it, comes too late: the last workload of figure 5 did not level in 105 s.
+With three seconds its loads level sooner, but micro-batches then are hardly shorter than the time in which their rows
+came, so that a backlog stays.
 
-`make bench-autoflow` runs the workloads of figures 5, 6 and 7, each without moving, with `autoflow` and with `even`
-(about 45 minutes), and writes docs/results/autoflow.json, from which the figures are drawn.
-`python -m benchmarks.autoflow 5ef 5ij` runs those whose names begin so, and keeps the others;
-`python -m benchmarks.autoflow 6a/even` runs a workload with one placer, and `/even` all with it.
+`make bench-autoflow` runs the workloads of figures 5, 6 and 7, each without moving and with `autoflow`, and the first
+and the last of figure 5 with `even` too (about 40 minutes), and writes docs/results/autoflow.json, from which the
+figures are drawn. `python -m benchmarks.autoflow 5ef 5ij` runs those whose names begin so with all placers, and keeps
+the others; `python -m benchmarks.autoflow 6a/even` runs a workload with one placer, and `/even` all with it.
 """
 
 from __future__ import annotations
@@ -56,6 +57,7 @@ TARGET = Path("docs/results/autoflow.json")
 SLICE, EVERY = 0.25, 100
 """Seconds of a file, and rows of which one is sampled."""
 ALL = (*FIXED, *SPIKES, *WANDERING)
+USUAL = ("/off", "/autoflow", "5ab/even", "5mn/even")
 AT_ONCE = place.Rule(alpha=1.0, cost=0.0, byte_cost=0.0, memory=0.0)  # `factor` alone decides
 PLACERS: dict[str, tuple[Any, Any]] = {
     "off": ("hash", place.Rule(alpha=float("inf"))),
@@ -124,7 +126,7 @@ def chosen(asked: Sequence[str]) -> list[tuple[Case, str]]:
     >>> [(case.off, name) for case, name in chosen(["5ab/even", "6a"])]
     [('5ab', 'even'), ('6a', 'off'), ('6a', 'autoflow'), ('6a', 'even')]
     """
-    names = [each.partition("/") for each in asked or [""]]
+    names = [each.partition("/") for each in asked or USUAL]
     return [
         (case, name)
         for case in ALL

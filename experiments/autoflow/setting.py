@@ -85,8 +85,8 @@ FIXED = (
     _fixed("5mn 5o 80 % on two of five", 5, 0.8, (1, 3), 160.0),
 )
 SPIKES = (
-    Case("6a 6b 60 % for 20 s", 3, (HotSpot(0.6, (1,), 10.0, 30.0),), 50.0, 2),
-    Case("6c 6d 80 % for 10 s", 3, (HotSpot(0.8, (1,), 10.0, 20.0),), 50.0, 1),
+    Case("6a 6b 60 % for 20 s", 3, (HotSpot(0.6, (1,), 10.0, 30.0),), 80.0, 2, 2.5),
+    Case("6c 6d 80 % for 10 s", 3, (HotSpot(0.8, (1,), 10.0, 20.0),), 80.0, 1, 2.5),
 )
 """By how much the paper's spikes are too large is not said; what is left of them is compared, not how high they are."""
 WANDERING = (
@@ -94,15 +94,17 @@ WANDERING = (
         "7a 7b 50 % that wander",
         3,
         tuple(HotSpot(0.5, (worker,), 20.0 * i, 20.0 * (i + 1)) for i, worker in enumerate((1, 2, 1, 0))),
-        80.0,
+        120.0,
         2,
+        2.5,
     ),
     Case(
         "7c 7d 80 % in turn",
         3,
         tuple(HotSpot(0.8, (worker,), 20.0 * i, 20.0 * (i + 1)) for i, worker in enumerate((0, 1, 2, 0))),
-        80.0,
+        120.0,
         2,
+        2.5,
     ),
 )
 
