@@ -18,7 +18,9 @@ from experiments.autoflow.reducers import (
     TUPLES,
     Runs,
     draw,
+    enough,
     kinds,
+    limit,
     moving,
     of_batch,
     peaks,
@@ -35,8 +37,8 @@ from skewless.simulate.dataflow import Flow
 
 SLIGHT = 2.0
 """A spike is slight if latency is at most so many times what it was before."""
-ENOUGH = 30
-"""Micro-batches on Spark with AutoFlow, from which a run can be judged."""
+LEVEL = 0.005
+"""Seconds a second: latency with a smaller slope does not rise."""
 PARTS = {TUPLES: 3, BATCHES: 2, SPARK: 2}
 """In so many parts of the hot spot, latency has to rise without moving; there may be few micro-batches."""
 
@@ -61,23 +63,17 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             high=0.5,
         )
     )
-    checks += _enough(all_runs)
+    checks += enough(all_runs)
     one = all_runs[0]
     return Outcome(
         (
             *setup(FIXED, scale),
             Scaled("the hot spot begins", "not said; moves are seen at 25 and 30 s", f"at {START:g} s, and stays"),
             Scaled(
-                "rows of a micro-batch",
-                "none: one tuple at a time",
-                f"{_limit(FIXED[0])}, by a limit of the source, so that a hot reducer's backlog does not make the next "
-                "micro-batches longer and longer; a table below has the runs without a limit",
-            ),
-            Scaled(
                 "periods from the move",
                 "not said",
                 f"from the first move after which loads are within {FACTOR:g} over {WITHIN} periods, which need not be "
-                "the first move; inf if there is none",
+                "the first, as a move takes slots from one reducer only; inf if there is none; a table says when it is",
             ),
             Scaled(
                 "the migration is a slight spike",
@@ -98,7 +94,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         f"{mild['calm']:.1f} s without a hot spot; that of {most.case.on} is {harsh['announce']:.1f} s, and "
         f"{harsh['batches']:.1f} s without moving.",
         tuple(checks),
-        (peaks(all_runs), _table(protocols), _isolated(all_runs, scale), moving(all_runs)),
+        (peaks(all_runs), _when(all_runs), _table(protocols), _isolated(all_runs, scale), moving(all_runs)),
         lambda figure: draw(figure, all_runs),
     )
 
@@ -109,7 +105,7 @@ def _checks(runs: Runs, scale: Scale) -> Sequence[Check]:
     for kind, traces in kinds(runs).items():
         rising = min(traces[OFF].rising(worker, PARTS[kind], case.start) for worker in case.hot)
         found.append(
-            Check(f"{case.off}, {kind}: smallest slope of a hot reducer's latency, s a second", rising, low=0.005)
+            Check(f"{case.off}, {kind}: smallest slope of a hot reducer's latency, s a second", rising, low=LEVEL)
         )
         found.append(
             Check(
@@ -143,6 +139,13 @@ def _checks(runs: Runs, scale: Scale) -> Sequence[Check]:
                     why=why,
                 ),
                 Check(
+                    f"{panel}, {kind}: largest slope of a hot reducer's latency in the last third, s a second",
+                    trace.trend(case.hot),
+                    high=LEVEL,
+                    essential=name == AUTOFLOW,
+                    why=why,
+                ),
+                Check(
                     f"{panel}, {kind}: difference of loads over the largest, in the last third",
                     trace.spread,
                     high=FACTOR,
@@ -161,23 +164,42 @@ def _checks(runs: Runs, scale: Scale) -> Sequence[Check]:
     return found
 
 
-def _enough(all_runs: Sequence[Runs]) -> list[Check]:
-    """Whether every run on Spark has enough micro-batches; nothing if none was measured."""
-    there = {runs.case.on: runs.spark[AUTOFLOW] for runs in all_runs if runs.spark}
-    if not there:
-        return []
-    panel = min(there, key=lambda each: len(there[each].ends))
-    least = there[panel]
-    return [
-        Check(
-            "Spark: micro-batches with autoflow, the fewest",
-            len(least.ends),
-            low=ENOUGH,
-            essential=False,
-            why=f"{panel} was measured for {least.seconds:.0f} s, and half of its micro-batches take more than "
-            f"{least.period:.1f} s.",
-        )
-    ]
+def _when(all_runs: Sequence[Runs]) -> Table:
+    """When state moved first, and when the move came after which loads are level."""
+    rows: list[tuple[Cell, ...]] = []
+    for runs in all_runs:
+        start = runs.case.start
+        for kind, traces in kinds(runs).items():
+            for name in (AUTOFLOW, EVEN):
+                if name in traces:
+                    trace = traces[name]
+                    number = trace.settled(start)
+                    changes = trace.changed[trace.changed >= start]
+                    moves = len(changes) if number is None else int((trace.changed[: number + 1] >= start).sum())
+                    rows.append(
+                        (
+                            runs.case.name,
+                            kind,
+                            name,
+                            round(float(changes[0]) - start, 1) if len(changes) else "never",
+                            "never" if number is None else round(float(trace.changed[number]) - start, 1),
+                            moves,
+                            round(trace.period, 1),
+                        )
+                    )
+    return Table(
+        "Seconds from the beginning of the hot spot to moves",
+        (
+            "workload",
+            "run",
+            "placer",
+            "to the first move",
+            "to the move after which loads are level",
+            "moves until then",
+            "median seconds of a period",
+        ),
+        tuple(rows),
+    )
 
 
 def _backlog(traces: dict[str, Trace], case: Case) -> str:
@@ -209,15 +231,11 @@ def _isolating(case: Case, name: str, work: float) -> dict[str, Trace]:
     """Simulated runs in micro-batches that differ in what one costs, and in whether the source has a limit."""
     fixed, free = of_batch(), replace(case, most=None)
     kinds_of = {
-        f"{fixed:.2f} s each, {_limit(case)}": (case, fixed),
+        f"{fixed:.2f} s each, {limit(case)}": (case, fixed),
         _without(): (free, fixed),
         _cheap(): (free, SHORT),
     }
     return {how: in_batches(run_batches(each, name, work, cost), each) for how, (each, cost) in kinds_of.items()}
-
-
-def _limit(case: Case) -> str:
-    return "no limit" if case.most is None else f"at most the rows of {case.most:g} s"
 
 
 def _without() -> str:

@@ -11,7 +11,7 @@ import numpy as np
 
 from experiments.autoflow.setting import FACTOR, LOAD, SLOTS, WORK, Case, first, rate, stream
 from experiments.autoflow.trace import Points, Trace, fixed_cost, in_batches, measured, on_spark, simulated
-from experiments.figure import Cell, Scale, Scaled, Table, Tell
+from experiments.figure import Cell, Check, Scale, Scaled, Table, Tell
 from skewless.place import AutoFlow, Even, Placer
 from skewless.simulate.dataflow import Batching, Flow, HotSpots, Network, announced, flow
 from skewless.simulate.dataflow.engine import Protocol
@@ -30,6 +30,8 @@ LAG = 0.05
 """Seconds by which each source is behind the one before it."""
 SLOWER: dict[Scale, float] = {"small": 1.0, "full": 0.25}
 FIXED_COST = 0.3  # seconds of a micro-batch, until it was measured
+ENOUGH = 30
+"""Micro-batches on Spark with AutoFlow, from which a run can be judged."""
 POINTS, PACES, PEAKS, MARKS = 9, 6, 36, 9
 """Points of a reducer's latency, of its throughput, and of the line of peaks, and marks of moves, at most.
 
@@ -133,6 +135,30 @@ def kinds(runs: Runs) -> dict[str, dict[str, Trace]]:
     return {kind: traces for kind, traces in found.items() if traces}
 
 
+def enough(all_runs: Sequence[Runs]) -> list[Check]:
+    """Whether every run on Spark has enough micro-batches; nothing if none was measured."""
+    there = {runs.case.on: runs.spark[AUTOFLOW] for runs in all_runs if runs.spark}
+    if not there:
+        return []
+    panel = min(there, key=lambda each: len(there[each].ends))
+    least = there[panel]
+    return [
+        Check(
+            "Spark: micro-batches with autoflow, the fewest",
+            len(least.ends),
+            low=ENOUGH,
+            essential=False,
+            why=f"{panel} was measured for {least.seconds:.0f} s, and half of its micro-batches take more than "
+            f"{least.period:.1f} s.",
+        )
+    ]
+
+
+def limit(case: Case) -> str:
+    """What a micro-batch takes at most."""
+    return "no limit" if case.most is None else f"at most the rows of {case.most:g} s"
+
+
 def setup(cases: Sequence[Case], scale: Scale) -> tuple[Scaled, ...]:
     """What the figures share."""
     work = work_of(TUPLES, scale)
@@ -163,6 +189,12 @@ def setup(cases: Sequence[Case], scale: Scale) -> tuple[Scaled, ...]:
             "the same; in a longest latency, a row that is not done when its time ends counts with what it has waited",
         ),
         Scaled("sources", "not said", f"each {LAG * 1e3:g} ms behind the one before, so that mappers have to wait"),
+        Scaled(
+            "rows of a micro-batch",
+            "none: one tuple at a time",
+            f"{' and '.join(dict.fromkeys(limit(case) for case in cases))}, by a limit of the source, so that a hot "
+            "reducer's backlog does not make the next micro-batches longer and longer",
+        ),
         Scaled("Spark", "Ray, 3 machines with 8 cores", _on_spark(cases)),
     )
 

@@ -93,11 +93,11 @@ def test_the_spike_of_a_move_is_compared_with_the_latency_just_before_it() -> No
 def test_the_fewest_micro_batches_on_spark_are_counted() -> None:
     few, many = trace([1.0] * 25, [[1.0, 1.0]] * 25, changed=[]), trace([1.0] * 31, [[1.0, 1.0]] * 31, changed=[])
     runs = [reducers.Runs(case, {}, {}, {"autoflow": found}) for case, found in zip(FIXED, (many, few), strict=False)]
-    (check,) = figure_5._enough(runs)
+    (check,) = reducers.enough(runs)
     assert (check.value, check.holds) == (25, False)
     assert check.why.startswith("5gh was measured for 25 s")
-    assert figure_5._enough(runs[:1])[0].holds
-    assert figure_5._enough([reducers.Runs(FIXED[0], {}, {}, {})]) == []
+    assert reducers.enough(runs[:1])[0].holds
+    assert reducers.enough([reducers.Runs(FIXED[0], {}, {}, {})]) == []
 
 
 def test_only_what_comes_after_a_hot_spot_has_begun_counts() -> None:
@@ -261,12 +261,13 @@ def test_why_nothing_settles_is_what_the_run_shows() -> None:
 
 @pytest.mark.long
 @pytest.mark.parametrize("case", FIXED, ids=lambda case: case.on)
-def test_longer_runs_in_short_micro_batches_and_with_half_the_rows_isolate(case: Case) -> None:
-    _same, _long, _short, *isolating = figure_5._isolating(case, "autoflow", 1e-3).values()
-    for found in isolating:
-        assert found.until_no_rise(case.hot, case.start) < np.inf
-        assert found.spread <= 0.2
-        assert found.trend(case.hot) < 0.02
+def test_a_limit_of_the_source_and_short_micro_batches_isolate(case: Case) -> None:
+    limited, free, cheap = figure_5._isolating(case, "autoflow", 1e-3).values()
+    for found in (limited, cheap):
+        assert found.until_no_rise(case.hot, case.start) <= 5
+        assert found.trend(case.hot) <= figure_5.LEVEL
+    assert limited.spread <= 0.2
+    assert free.peak >= limited.peak
 
 
 def test_loads_are_apart_by_the_difference_over_the_largest() -> None:
