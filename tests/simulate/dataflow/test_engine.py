@@ -314,10 +314,15 @@ def test_both_placers_level_a_hot_spot() -> None:
 def test_throughput_and_latency_are_sampled_by_worker() -> None:
     stream = stream_of(1, rows=3_000, seconds=3.0)
     found = flow(stream, [0] * SLOTS, 1, Network(0.001))
+    order = np.argsort(found.done)
     times, latency = found.sampled(0, every=100)
-    assert len(times) == len(latency) == 30
+    assert len(times) == 30
+    assert times.tolist() == found.done[order][99::100].tolist()  # the hundredth is the first
+    assert latency.tolist() == (found.done - stream.at)[order][99::100].tolist()
     times, rates = found.throughput(0, every=1000)
-    assert len(times) == 3
+    assert times.tolist() == found.done[order][999::1000].tolist()
+    assert rates[0] == 1000 / times[0]
+    assert [len(each) for each in found.sampled(1)] == [0, 0]
     assert rates == pytest.approx(1000, rel=0.15)
 
 

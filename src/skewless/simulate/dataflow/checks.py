@@ -19,7 +19,7 @@ def check_seconds(name: str, value: Any, *, above: bool = False) -> None:
     Traceback (most recent call last):
     skewless.core.errors.SkewlessError: work is nan s; give at least 0
     """
-    number = float(value) if isinstance(value, Real) and not isinstance(value, bool) else float("nan")
+    number = float(value) if isinstance(value, Real) else float("nan")
     if not (number > 0 if above else number >= 0) or number == float("inf"):
         raise SkewlessError(f"{name} is {value} s; give {'more than' if above else 'at least'} 0")
 
