@@ -212,6 +212,12 @@ def test_the_first_batch_of_windows_of_rows_waits_for_a_second_and_of_time_for_a
     assert first_batch(times, 16) == first_batch(times, 16, latency=60.0) > first_batch(times, 16, latency=1.0)
 
 
+@pytest.mark.parametrize("latency", [0, -1.0, np.nan])
+def test_a_first_batch_that_may_not_wait_is_refused(latency: float) -> None:
+    with pytest.raises(SkewlessError, match="give seconds above 0"):
+        first_batch(Windows(100, 1, rows=True), 4, latency)
+
+
 @pytest.mark.parametrize(
     ("given", "message"),
     [

@@ -232,5 +232,6 @@ def first_batch(windows: Windows, workers: int, latency: float | None = None) ->
     """
     rows = 1.0 if windows.rows else RATE / 1e6
     size, slide = windows.size * rows, windows.slide * rows
-    wait = latency or (1.0 if windows.rows else size / RATE)
+    usual = 1.0 if windows.rows else size / RATE
+    wait = usual if latency is None else latency
     return choose(BatchModel(size, slide, RATE, workers, USUAL, once=True), wait, _PERIOD).batch

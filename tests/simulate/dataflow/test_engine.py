@@ -333,8 +333,9 @@ def test_what_cannot_be_is_refused() -> None:
         Stream(np.zeros(2), *[np.zeros(1, int)] * 3)
     with pytest.raises(SkewlessError, match="row 1 of a stream comes at nan s; give each row a time"):
         Stream(np.array([1.0, np.nan]), *[np.zeros(2, int)] * 3)
-    with pytest.raises(SkewlessError, match="window_length is 0"):
-        HotSpots(AutoFlow(SLOTS), 2, window_length=0)
+    for length in (0, 1.5, np.nan):
+        with pytest.raises(SkewlessError, match=f"window_length is {length}; give a whole number from 1"):
+            HotSpots(AutoFlow(SLOTS), 2, window_length=length)
 
 
 @pytest.mark.parametrize(
