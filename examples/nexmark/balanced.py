@@ -5,7 +5,8 @@ queries with state that does not merge need a folder of their own when they run 
 
 - Windows (5, 7, 12): append mode.
 - Auctions that close (4, 9) and sessions (11): append mode, a row when it is final.
-- Counts of distinct values (15, 16) and per day (17): update mode, the rows that changed.
+- Counts of distinct values (15, 16) and per day (17): update mode, the rows that changed. Days are those of UTC, as
+  windows of a day are, whatever the time zone of the session.
 - The last or the best rows of a key (18, 19): append mode, the rows of each key that had new ones; the newest count.
 - Averages over closing prices (4, 6): a second query over the files that 9 writes; of 6, the newest row of a seller and
   a winning bid counts.
@@ -22,7 +23,7 @@ from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
-from plain import RANKS, day
+from plain import RANKS, day, minute_of
 from pyspark.sql import DataFrame, Window
 from pyspark.sql import functions as F
 from streams import AUCTIONS, BIDS, Streams
@@ -288,7 +289,7 @@ def q16(streams: Streams) -> DataFrame:
     """The same for each channel, with the last minute of a bid."""
     days = _by_day(streams, ["channel"], last=sk.max("ts"), **COUNTS, **DISTINCT)
     columns = [column for column in days.columns if column not in ("channel", "day", "last")]
-    return days.select("channel", "day", F.date_format("last", "HH:mm").alias("minute"), *columns)
+    return days.select("channel", "day", minute_of("last").alias("minute"), *columns)
 
 
 def q17(streams: Streams) -> DataFrame:
@@ -298,22 +299,22 @@ def q17(streams: Streams) -> DataFrame:
 
 
 class Newest(sk.Processor):
-    """Gives the last bid of each key; the state is its time."""
+    """Gives the last bid of each key, of bids of the same time the highest; the state is its time and price."""
 
-    state = "ts timestamp"
+    state = "ts timestamp, price long"
 
     def process(self, key: tuple[int, int], rows: sk.Rows, state: sk.State) -> Iterator[tuple[Any, ...]]:
-        """Take bids of somebody on an auction, in the order of time."""
-        *_, last = rows
-        if state["ts"] is None or last["ts"] >= state["ts"]:
-            state["ts"] = last["ts"]
+        """Take bids of somebody on an auction."""
+        last = max(rows, key=lambda bid: (bid["ts"], bid["price"]))
+        if state["ts"] is None or (last["ts"], last["price"]) >= (state["ts"], state["price"]):
+            state["ts"], state["price"] = last["ts"], last["price"]
             yield tuple(last[column] for column in ("price", "channel", "url", "ts", "extra"))
 
 
 def q18(streams: Streams, folder: str | None = None) -> DataFrame:
     """The last bid of everybody on each auction."""
     given = "price long, channel string, url string, ts timestamp, extra string"
-    last = sk.keyed(streams.bids, "bidder", "auction").process(Newest(), given, folder=folder, order="ts")
+    last = sk.keyed(streams.bids, "bidder", "auction").process(Newest(), given, folder=folder)
     return last.select(streams.bids.columns)
 
 

@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 import pandas as pd
-from plain import RANKS, day
+from plain import RANKS, day, minute_of
 from pyspark.sql import DataFrame, Row
 from pyspark.sql import functions as F
 from pyspark.sql.streaming.stateful_processor import StatefulProcessor, StatefulProcessorHandle
@@ -33,18 +33,18 @@ OPENED = tuple(column.split()[0] for column in _OPENED.split(", "))
 
 
 class Newest(StatefulProcessor):
-    """Gives the last bid of each key; the state is its time."""
+    """Gives the last bid of each key, of bids of the same time the highest; the state is its time and price."""
 
     def init(self, handle: StatefulProcessorHandle) -> None:
         """Spark has state ready."""
-        self._newest = handle.getValueState("newest", "ts long")
+        self._newest = handle.getValueState("newest", "ts long, price long")
 
     def handleInputRows(self, key: Any, rows: Iterator[Row], timerValues: Any) -> Iterator[Row]:  # noqa: N802, N803 - Spark's names
         """Take bids of somebody on an auction."""
-        last = max(rows, key=lambda row: row.ts)
+        last = max(rows, key=lambda row: (row.ts, row.price))
         before = self._newest.get()
-        if before is None or last.ts >= before[0]:
-            self._newest.update((last.ts,))
+        if before is None or (last.ts, last.price) >= tuple(before):
+            self._newest.update((last.ts, last.price))
             yield last
 
     def close(self) -> None:
@@ -240,7 +240,7 @@ class Days(StatefulProcessor):
 
 def _by_day(streams: Streams, *keys: str, minute: bool) -> DataFrame:
     ranked = streams.bids.withColumns({name: F.expr(rank) for name, rank in RANKS.items()})
-    rows = ranked.select("bidder", "auction", *RANKS, *keys, day(), F.date_format("ts", "HH:mm").alias("minute"))
+    rows = ranked.select("bidder", "auction", *RANKS, *keys, day(), minute_of("ts").alias("minute"))
     numbers = [f"{name}_bids long" for name in COUNTED] + [f"{name}_{column}s long" for column, name in SETS]
     texts = [f"{name} string" for name in (*keys, "day", *(["minute"] if minute else []))]
     given = ", ".join(texts + numbers)

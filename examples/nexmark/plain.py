@@ -1,8 +1,9 @@
 """Nexmark's queries in Spark's own words.
 
 Each function takes the streams and gives a DataFrame, from batches as from streams, except where its docstring says
-that Spark has no such operator for streams in SQL or DataFrames. Where the benchmark leaves open which of several equal
-rows is meant, the earliest is.
+that Spark has no such operator for streams in SQL or DataFrames. Where the benchmark leaves open which of several bids
+of the same price is meant (9, 19), the earliest is; of several last bids of the same time (18), the highest is. Days
+and minutes are those of UTC, whatever the time zone of the session.
 """
 
 from __future__ import annotations
@@ -120,8 +121,8 @@ def q15(streams: Streams) -> DataFrame:
 
 def q16(streams: Streams) -> DataFrame:
     """The same for each channel, with the last minute of a bid. Spark counts distinct values of batches only."""
-    minute = F.max(F.date_format("ts", "HH:mm")).alias("minute")
-    return streams.bids.groupBy("channel", day()).agg(minute, *counts(), *distinct())
+    last = F.max(minute_of("ts")).alias("minute")
+    return streams.bids.groupBy("channel", day()).agg(last, *counts(), *distinct())
 
 
 def q17(streams: Streams) -> DataFrame:
@@ -132,7 +133,7 @@ def q17(streams: Streams) -> DataFrame:
 
 def q18(streams: Streams) -> DataFrame:
     """The last bid of everybody on each auction. Spark ranks batches only."""
-    newest_first = Window.partitionBy("bidder", "auction").orderBy(F.col("ts").desc())
+    newest_first = Window.partitionBy("bidder", "auction").orderBy(F.col("ts").desc(), F.col("price").desc())
     ranked = streams.bids.withColumn("rank", F.row_number().over(newest_first))
     return ranked.where("rank = 1").drop("rank")
 
@@ -157,8 +158,15 @@ def with_watermark(streams: Streams, time: str = "ts") -> DataFrame:
 
 
 def day() -> Column:
-    """The day of a row."""
-    return F.date_format("ts", "yyyy-MM-dd").alias("day")
+    """The day of a row, of UTC as windows of a day are: a date of the session's zone would be another one."""
+    days = F.floor(F.unix_seconds("ts") / 86_400).cast("int")
+    return F.date_from_unix_date(days).cast("string").alias("day")
+
+
+def minute_of(time: str) -> Column:
+    """The hour and the minute of a time, of UTC as its day is."""
+    minutes = F.pmod(F.floor(F.unix_seconds(time) / 60), F.lit(1440))
+    return F.format_string("%02d:%02d", F.floor(minutes / 60), minutes % 60)
 
 
 def counts() -> list[Column]:

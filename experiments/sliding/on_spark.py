@@ -10,21 +10,36 @@ import numpy as np
 
 from experiments.figure import Check, Measured, Scaled, Table
 from experiments.picture import lines
+from experiments.sliding.calls import Calls
 from experiments.sliding.measured import KEYED, LEVEL, SLOWER, TUNER, Spark
 from experiments.sliding.model import RATIO
 from experiments.sliding.partition import ByBatch
+from skewless.chop.tuner import first_batch
+from skewless.core.windows import Windows
 
 NODES = (1, 2, 3, 4)
 ROW = 1 / 40_000  # seconds of the paper's cheapest row
+GIVEN = "by construction"
+"""Of points that follow from the costs that went in, so that the claim does not stand with them."""
+ROAD_WORKERS, SPARKS_OWN = 2, "Spark's groupBy(window)"
 PAPER_SHARES = {"window": 0.12, "batch 50": 0.27}
 """Of a core, for the paper's split: with 4 nodes by window, where it says below, and at most by batches of 50."""
 
 
 @dataclass(frozen=True)
 class OnSpark:
-    """What was measured, as parts of a figure."""
+    """What was measured, as parts of a figure.
+
+    Parameters
+    ----------
+    spark
+        What was measured on Spark.
+    calls
+        What the functions of Linear Road's statistics cost without Spark.
+    """
 
     spark: Spark
+    calls: Calls | None = None
 
     @property
     def tuners(self) -> dict[str, str]:
@@ -39,8 +54,10 @@ class OnSpark:
         two, ten, more, most = (rates[f"batch {batch}"][4] for batch in (2, 10, 33, 50))
         yield Check("Spark: rows/s by window, 2 nodes over 1", window[2] / window[1], high=0.2)
         yield Check("Spark: rows/s by pane over linear, the least", _over_linear(pane), low=0.85)
-        yield Check("Spark: rows/s by window on two nodes", window[2], low=680, high=920)
-        yield Check("Spark: rows/s by window that a further node adds", (window[4] - window[2]) / 2, low=340, high=460)
+        # Nodes wait for costs of which these two points are a multiple: they say what Spark adds, and no more.
+        further = (window[4] - window[2]) / 2
+        yield Check(f"Spark, {GIVEN}: rows/s by window on two nodes", window[2], 680, 920, essential=False)
+        yield Check(f"Spark, {GIVEN}: rows/s by window that a further node adds", further, 340, 460, essential=False)
         yield Check("Spark: gain from B = 2 to 10 on 4 nodes, rows/s", ten - two, low=5_500, high=7_500)
         yield Check("Spark: gain from B = 33 to 50 on 4 nodes, rows/s", most - more, low=900, high=1_500)
         yield Check("Spark: rows/s by `apply` by pane over linear, the least", _over_linear(apply["pane"]), low=0.85)
@@ -110,11 +127,48 @@ class OnSpark:
         )
 
     def _road_checks(self) -> Iterator[Check]:
-        """Whether `apply` is worth it for functions that do no more than Spark's own aggregates."""
-        rates = {way: rate for way, (_seconds, rate) in self.spark.road().items()}
+        """Whether `apply` is worth it for functions that do no more than Spark's own aggregates, and in which order."""
+        rates = self._road_rates()
         best = max(rate for way, rate in rates.items() if way.startswith("apply"))
         name = "Linear Road: rows/s of the best of `apply`'s ways over Spark's own groupBy(window)"
-        yield Check(name, best / rates["Spark's groupBy(window)"], low=1.0)
+        yield Check(name, best / rates[SPARKS_OWN], low=1.0)
+        window, batch, pane = (rates[f"apply by {way}"] for way in ("window", "batch", "pane"))
+        yield Check(
+            "Linear Road: rows/s of `apply` by batch over by window",
+            batch / window,
+            low=1.0,
+            essential=False,
+            why=f"With {ROAD_WORKERS} workers `apply` chooses batches of {_road_batch()} window: by any small batch "
+            "each worker needs all rows. So both are the same plan, functions and rows, and the ratio is what one "
+            "measurement differs from another: rates of Linear Road are not known better than that.",
+        )
+        yield Check(
+            "Linear Road: rows/s of `apply` by pane over by batch",
+            pane / batch,
+            low=1.0,
+            essential=False,
+            why="By pane there is a call for every few rows, besides one for each window. " + self._road_calls(),
+        )
+
+    def _road_rates(self) -> dict[str, float]:
+        return {way: rate for way, (_seconds, rate) in self.spark.road().items()}
+
+    def _road_calls(self) -> str:
+        """What is called by window and by pane, in words."""
+        if self.calls is None:
+            return ""
+        window, pane, merge = self.calls.window, self.calls.pane, self.calls.merge
+        rates = self._road_rates()
+        apart = {way: 1e6 * ROAD_WORKERS / rates[f"apply by {way}"] for way in ("window", "pane")}
+        return (
+            f"Without Spark a call takes {1e6 * window.seconds:.0f} us for a window of {window.given:.0f} rows, "
+            f"{1e6 * pane.seconds:.0f} us for a pane of {pane.given:.1f}, whose answer is pickled, and "
+            f"{1e6 * merge.seconds:.0f} us for the {merge.given:.0f} answers of a window's panes. For a row of the "
+            f"stream there are {window.calls:.2f} windows and {pane.calls:.2f} panes, so the functions take "
+            f"{1e6 * window.of_row:.0f} us a row by window and {1e6 * (pane.of_row + merge.of_row):.0f} by pane. On "
+            f"Spark a row took {apart['window']:.0f} us of two cores together by window and {apart['pane']:.0f} by "
+            "pane."
+        )
 
     def setup(self) -> Iterator[Scaled]:
         """What was run."""
@@ -151,11 +205,18 @@ class OnSpark:
             size, rate = self.spark.tuned(part)
             best = max(self.spark.fixed(part).values())
             tuned += f" {name.capitalize()} the tuner ends at B = {size}, with {rate / best:.2f} of the best fixed B's."
+        rows = self._road_rates()
+        road = {way: f"{rate / 1e3:,.0f} k" for way, rate in rows.items()}
+        turned = rows["apply by window"] > rows["apply by batch"] > rows["apply by pane"]
+        order = " That is the paper's order turned round." if turned else ""
         return (
             f"On Spark by pane {rates['pane'][1]:,.0f} on one node and {rates['pane'][4]:,.0f} on four; by window "
             f"{rates['window'][1]:,.0f}, {rates['window'][2]:,.0f} on two and {rates['window'][4]:,.0f} on four; the "
             f"split by window takes {share['window'][2]:.1%} of a core on two nodes; `apply`, which copies a row once "
-            f"to each worker, does {self.spark.rates('apply')['window'][4]:,.0f} by window on four.{tuned}"
+            f"to each worker, does {self.spark.rates('apply')['window'][4]:,.0f} by window on four.{tuned} "
+            "Of Linear Road's statistics, which are work and no waiting, `apply` does "
+            f"{road['apply by window']} rows/s by window, {road['apply by batch']} by batch and "
+            f"{road['apply by pane']} by pane, and Spark's own groupBy(window) {road[SPARKS_OWN]}.{order}"
         )
 
     def tables(self) -> Iterator[Table]:
@@ -196,6 +257,17 @@ class OnSpark:
             ("", *(f"{rows:,} rows, s" for rows in counts), "rows/s"),
             tuple((way, *seconds.values(), rate) for way, (seconds, rate) in road.items()),
         )
+        if self.calls is not None:
+            parts = {"window, of its rows": self.calls.window, "pane, of its rows": self.calls.pane}
+            parts["window, of the answers for its panes"] = self.calls.merge
+            yield Table(
+                "Calls of Linear Road's statistics without Spark, us of a processor",
+                ("a call for each", "calls for a row", "rows or answers of a call", "us a call", "us a row"),
+                tuple(
+                    (name, each.calls, each.given, 1e6 * each.seconds, 1e6 * each.of_row)
+                    for name, each in parts.items()
+                ),
+            )
 
     def _nearest_split(self, ways: Iterable[str]) -> str:
         other = {way: used for way in ways if (used := self.spark.measured_split(way)) != way}
@@ -270,6 +342,11 @@ class OnSpark:
         _named(axes, "the batch size", "B", "rows/s")
         axes.set_xscale("log")
         axes.set_ylim(bottom=0)
+
+
+def _road_batch() -> int:
+    """The batch size that `apply` chose for Linear Road."""
+    return first_batch(Windows.of(f"{RATIO} seconds", "1 second"), ROAD_WORKERS)
 
 
 def _row_and_copy(points: list[tuple[float, float, float]]) -> tuple[float, float]:

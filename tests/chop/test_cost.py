@@ -84,6 +84,14 @@ def test_a_batch_that_does_not_end_together_is_read_in_pieces(
     assert float(model.rows(batch)) == pytest.approx(read / together)
 
 
+def test_where_a_worker_gets_a_row_once_it_reads_a_micro_batch_no_more_than_once() -> None:
+    """Ten windows that end together are in 109 rows, and four workers read all of them."""
+    model = BatchModel(100, 1, 1000.0, 4, COSTS, together=10, once=True)
+    assert float(model.rows(1)) == pytest.approx(4 * 109 / 10)
+    assert float(model.rows(2)) == pytest.approx(4 * 109 / 10 * 2)
+    assert float(model.rows(10)) == pytest.approx(100 * 1.9 + 9 * 1 - 0.9 * 1)  # two pieces, nine times in ten
+
+
 def test_work_that_costs_nothing_has_no_limit() -> None:
     assert BatchModel(10, 1, 1000.0, 4, Costs(0, 0, 0)).throughput(3) == np.inf
 
@@ -99,3 +107,14 @@ def test_what_is_no_stream_is_refused() -> None:
         BatchModel(100, 1, 1.0, 1, COSTS, headroom=1.0)
     with pytest.raises(SkewlessError, match="seconds of at least 0"):
         Costs(-1e-6, 0, 0)
+    with pytest.raises(SkewlessError, match="seconds of at least 0"):
+        Costs(1e-6, np.nan, 0)
+    with pytest.raises(SkewlessError, match="workers must be at least 1, not nan"):
+        BatchModel(100, 1, 1.0, np.nan, COSTS)
+
+
+@pytest.mark.parametrize("name", ["rows", "updates", "work", "cost", "load", "capacity", "throughput", "waiting"])
+@pytest.mark.parametrize(("batch", "said"), [(-3, "-3"), (0, "0"), ([1, 0.5], "0.5"), (np.nan, "nan")])
+def test_a_batch_without_a_window_is_refused(name: str, batch: object, said: str) -> None:
+    with pytest.raises(SkewlessError, match=f"a batch of {said} windows; give at least 1"):
+        getattr(BatchModel(100, 1, 1000.0, 4, COSTS), name)(batch)

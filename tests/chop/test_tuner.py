@@ -8,7 +8,8 @@ import pytest
 
 from experiments.sliding.partition import ByBatch
 from experiments.sliding.tasks import sustained
-from skewless.chop import BatchModel, Costs, Tuner, choose
+from skewless.chop import BatchModel, Costs, Tuner, Windows, choose
+from skewless.chop.tuner import first_batch
 from skewless.core.errors import SkewlessError
 
 MIXES = {
@@ -75,6 +76,13 @@ def test_without_a_solution_the_backlog_grows_least() -> None:
 def test_where_even_an_idle_worker_is_too_slow_the_bound_is_exceeded_by_least() -> None:
     model = BatchModel(SIZE, SLIDE, 100.0, WORKERS, MIXES["windows"], HEADROOM)
     assert choose(model, 1e-6, PERIOD).batch == 1
+
+
+def test_where_the_backlog_makes_small_batches_late_the_least_late_size_is_a_larger_one() -> None:
+    model, sizes = BatchModel(SIZE, SLIDE, 20_000.0, WORKERS, MIXES["rows"], HEADROOM), np.arange(1, 1001)
+    choice = choose(model, 1e-6, PERIOD)
+    assert choice.batch == sizes[model.latency(sizes, PERIOD).argmin()] > 1
+    assert not choice.kept
 
 
 def test_a_higher_bound_never_chooses_less_throughput() -> None:
@@ -146,6 +154,87 @@ def test_windows_of_time_hold_the_rows_that_arrive_in_them() -> None:
     assert by_rows.model is not None
     assert by_time.model.size == pytest.approx(by_rows.model.size)
     assert by_time.model == replace(by_rows.model, size=by_time.model.size, slide=by_time.model.slide)
+
+
+def tuned_once(**given: object) -> BatchModel:
+    """The model of the first choice."""
+    tuner = Tuner(**{"size": 100, "slide": 10, "workers": 4, "latency": 1.0, "period": 1.0} | given)
+    tuner.tune(0.0, 0)
+    tuner.tune(1.0, 5_000)
+    assert tuner.model is not None
+    return tuner.model
+
+
+def test_a_tuner_goes_by_the_rows_in_a_unit_of_time_where_it_is_told_them() -> None:
+    tuner = Tuner(60_000_000, 1_000_000, 4, 5.0, unit=1e-6, period=1.0)
+    tuner.tune(0.0, 0)
+    tuner.tune(1.0, 5_000, density=0.002)  # the clock says 0.005 rows in a microsecond
+    assert tuner.model is not None
+    assert (tuner.model.size, tuner.model.slide) == pytest.approx((120_000, 2_000))
+    assert tuner.model.rate == 5_000
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_a_tuner_expects_copies_as_it_was_told(once: bool) -> None:
+    assert tuned_once(once=once).once is once
+    model = tuned_once(workers=3, headroom=0.25)
+    assert (model.size, model.slide, model.workers, model.headroom) == (100, 10, 3, 0.25)
+
+
+def test_how_many_windows_end_together_is_the_median_of_the_newest_micro_batches() -> None:
+    tuner = Tuner(100, 1, 2, 1.0)
+    for windows in (400, 410, 3):  # the last one came after a gap
+        tuner.ended(windows, [1.0, 0.0])
+    assert tuner.together == 400
+    for _ in range(5):
+        tuner.ended(20, [1.0, 0.0])
+    assert tuner.together == 20
+    tuner.ended(0, [1.0, 0.0])  # nothing ended
+    assert tuner.together == 20
+
+
+def test_where_turns_start_is_what_the_newest_micro_batches_say_together() -> None:
+    tuner = Tuner(100, 1, 2, 1.0)
+    tuner.ended(10, [5.0, 0.0])
+    tuner.ended(10, [0.0, 3.0])
+    assert tuner.starts == (5.0, 3.0)
+    for _ in range(8):
+        tuner.ended(10, [0.0, 1.0])
+    assert tuner.starts == (0.0, 11.0)  # the first of ten is forgotten
+    tuner.ended(10, [0.0, 0.0])  # no work
+    assert tuner.starts == (0.0, 11.0)
+
+
+def test_the_first_batch_of_windows_of_rows_waits_for_a_second_and_of_time_for_a_window() -> None:
+    rows = Windows(100, 1, rows=True)
+    assert first_batch(rows, 16) == first_batch(rows, 16, latency=1.0) > first_batch(rows, 16, latency=0.001)
+    times = Windows(60_000_000, 1_000_000)
+    assert first_batch(times, 16) == first_batch(times, 16, latency=60.0) > first_batch(times, 16, latency=1.0)
+
+
+@pytest.mark.parametrize("latency", [0, -1.0, np.nan])
+def test_a_first_batch_that_may_not_wait_is_refused(latency: float) -> None:
+    with pytest.raises(SkewlessError, match="give seconds above 0"):
+        first_batch(Windows(100, 1, rows=True), 4, latency)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"workers": 0}, "workers is 0; give a whole number from 1"),
+        ({"workers": 2.5}, "workers is 2.5; give a whole number from 1"),
+        ({"most": 0}, "most is 0; give a whole number from 1"),
+        ({"latency": -1}, "latency -1 and period 1.0; give seconds above 0"),
+        ({"latency": np.nan}, "latency nan and period 1.0; give seconds above 0"),
+        ({"period": 0}, "latency 1.0 and period 0; give seconds above 0"),
+        ({"period": np.nan}, "latency 1.0 and period nan; give seconds above 0"),
+        ({"headroom": 1.0}, "headroom is 1.0; give a share of a worker's time from 0 to below 1"),
+        ({"headroom": np.nan}, "headroom is nan; give a share of a worker's time from 0 to below 1"),
+    ],
+)
+def test_a_tuner_that_could_choose_nothing_is_refused(given: dict[str, object], message: str) -> None:
+    with pytest.raises(SkewlessError, match=message):
+        Tuner(**{"size": 100, "slide": 10, "workers": 4, "latency": 1.0, "period": 1.0} | given)
 
 
 def test_what_cannot_be_tuned_is_refused() -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from datetime import datetime, timezone
 from decimal import Decimal
@@ -23,6 +23,7 @@ from support.scripts import load
 
 DAYS = (15, 16, 17)  # queries of days; the others are of seconds
 EVENTS, BLOCKS = 2_400, 4
+Change = Callable[[Events], Events]
 
 streams, plain, balanced, by_hand = (load(f"nexmark/{name}") for name in ("streams", "plain", "balanced", "by_hand"))
 
@@ -65,8 +66,61 @@ def test_a_batch_by_skewless_has_the_rows_of_duckdb(spark: SparkSession, tmp_pat
     check_batch(spark, tmp_path, number, balanced.QUERIES[number])
 
 
-def check_batch(spark: SparkSession, folder: Path, number: int, query: Any) -> None:
-    events = nexmark(number).take(EVENTS)
+@pytest.fixture
+def new_york(spark: SparkSession) -> Iterator[None]:
+    """A session whose days begin five hours after those of UTC."""
+    before = spark.conf.get("spark.sql.session.timeZone")
+    spark.conf.set("spark.sql.session.timeZone", "America/New_York")
+    yield
+    spark.conf.set("spark.sql.session.timeZone", before)
+
+
+@pytest.mark.usefixtures("new_york")
+def test_days_and_minutes_are_those_of_utc_in_any_session(spark: SparkSession, tmp_path: Path) -> None:
+    check_batch(spark, tmp_path, 16, balanced.q16)
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("new_york")
+@pytest.mark.parametrize("number", DAYS)
+@pytest.mark.parametrize("queries", [plain.QUERIES, balanced.QUERIES], ids=["spark", "skewless"])
+def test_days_of_batches_are_those_of_utc_in_any_session(
+    spark: SparkSession, tmp_path: Path, queries: Any, number: int
+) -> None:
+    check_batch(spark, tmp_path, number, queries[number])
+
+
+@pytest.mark.long
+@pytest.mark.usefixtures("new_york")
+@pytest.mark.parametrize("queries", [balanced.QUERIES, by_hand.QUERIES], ids=["skewless", "by hand"])
+def test_days_of_streams_are_those_of_utc_in_any_session(spark: SparkSession, tmp_path: Path, queries: Any) -> None:
+    check_stream(spark, tmp_path, 16, queries[16])
+
+
+@pytest.mark.parametrize("queries", [plain.QUERIES, balanced.QUERIES], ids=["spark", "skewless"])
+def test_of_last_bids_of_the_same_time_the_highest_counts(spark: SparkSession, tmp_path: Path, queries: Any) -> None:
+    check_batch(spark, tmp_path, 18, queries[18], at_equal_times)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("queries", [balanced.QUERIES, by_hand.QUERIES], ids=["skewless", "by hand"])
+def test_of_last_bids_of_the_same_time_in_two_micro_batches_the_highest_counts(
+    spark: SparkSession, tmp_path: Path, queries: Any
+) -> None:
+    check_stream(spark, tmp_path, 18, queries[18], change=at_equal_times)
+
+
+def at_equal_times(events: Events) -> Events:
+    """The same events, but bids come at two times, so that there are several last ones on most auctions."""
+    halves = pc.floor_temporal(events.bids["ts"], 75, "second")
+    bids = events.bids.set_column(events.bids.schema.get_field_index("ts"), "ts", halves)
+    of = pa.table({name: bids[name] for name in ("bidder", "auction", "ts")})
+    assert len(of.group_by(of.column_names).aggregate([])) < len(of) / 2
+    return replace(events, bids=bids)
+
+
+def check_batch(spark: SparkSession, folder: Path, number: int, query: Any, change: Change = lambda each: each) -> None:
+    events = change(nexmark(number).take(EVENTS))
     streams.write(str(folder), [events])
     found = query(streams.batch(spark, str(folder)))
     expected = by_duckdb(number, events)
@@ -131,9 +185,12 @@ def test_average_prices_are_a_second_stream_over_what_the_first_has_written(
     first.trigger(availableNow=True).start(str(tmp_path / "closed")).awaitTermination()
     again = balanced.averages(spark.readStream.schema(closed.schema).parquet(str(tmp_path / "closed")))
     found = latest(written(again, tmp_path, "update", None), ("category",))
-    expected = balanced.averages(spark.read.parquet(str(tmp_path / "closed"))).toArrow()
-    assert len(expected) == 5
-    assert rows_of(found) == rows_of(expected)
+    with duckdb.connect() as database:
+        database.execute("set timezone = 'UTC'")
+        database.register("closed", spark.read.parquet(str(tmp_path / "closed")).toArrow())
+        expected = database.sql("select category, avg(price) as average from closed group by category")
+        assert rows_of(found) == rows_of(expected.to_arrow_table())
+    assert len(found) == 5
 
 
 @pytest.mark.long
@@ -176,15 +233,23 @@ def disordered(blocks: Iterable[Events], seconds: float) -> Iterator[Events]:
         yield Events(**now)
 
 
-def check_stream(spark: SparkSession, folder: Path, number: int, query: Any, then: Any = None, late: float = 0) -> None:
+def check_stream(
+    spark: SparkSession,
+    folder: Path,
+    number: int,
+    query: Any,
+    then: Any = None,
+    late: float = 0,
+    change: Change = lambda each: each,
+) -> None:
     source = nexmark(number)
-    blocks = source.blocks(EVENTS, EVENTS // BLOCKS)
+    blocks = map(change, source.blocks(EVENTS, EVENTS // BLOCKS))
     streams.write(str(folder / "events"), disordered(blocks, 0.9 * late) if late else blocks)
     wants_folder = "folder" in inspect.signature(query).parameters
     read = streams.stream(spark, str(folder / "events"), f"{late:g} seconds")
     rows = query(read, **({"folder": str(folder / "own")} if wants_folder else {}))
     found = latest(written(rows, folder, "update" if number in DAYS else "append", then), KEYS.get(number))
-    events = source.take(EVENTS)
+    events = change(source.take(EVENTS))
     newest = plainly(max(pc.max(events.bids["ts"]), pc.max(events.auctions["ts"]), key=lambda ts: ts.value).as_py())
     watermark = newest - late
     final = FINAL.get(number, lambda row: 0)

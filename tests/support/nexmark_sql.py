@@ -59,7 +59,8 @@ SQL = {
             group by channel, day""",
     17: f"""select auction, {DAY}, {BIDS}, min(price) as min_price, max(price) as max_price,
                    avg(price) as avg_price, sum(price) as sum_price from bids group by auction, day""",
-    18: """select * from bids qualify row_number() over (partition by bidder, auction order by ts desc) = 1""",
+    18: """select * from bids
+           qualify row_number() over (partition by bidder, auction order by ts desc, price desc) = 1""",
     19: """select *, row_number() over (partition by auction order by price desc, ts) as rank from bids
            qualify rank <= 10""",
     20: """select b.*, a.item, a.description, a.initial_bid, a.reserve, a.ts as auction_ts, a.expires, a.seller,

@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import datetime, timedelta, timezone
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -76,6 +78,83 @@ def test_sellers_and_bidders_are_people_and_hot_ones_differ() -> None:
     assert bidder % 100 == 1
 
 
+@pytest.mark.parametrize("ratio", [1, 2, 10])
+def test_all_but_one_of_so_many_auctions_are_of_the_hot_seller(ratio: int) -> None:
+    sellers = Nexmark(hot_sellers=ratio).take(500_000).auctions["seller"].to_numpy()
+    last = np.arange(500_000 // 50).repeat(3)
+    assert np.mean(sellers == last // 100 * 100 + 1000) == pytest.approx(1 - 1 / ratio, abs=0.02)
+
+
+@pytest.mark.parametrize("active", [20, 500])
+def test_people_who_bid_and_sell_are_the_last_ones_that_came_and_a_few_to_come(active: int) -> None:
+    events = Nexmark(hot_sellers=1, hot_bidders=1, active=active).take(200_000)
+    for ids, each in ((events.auctions["seller"], 3), (events.bids["bidder"], 46)):
+        last = np.arange(4_000).repeat(each)
+        back = (last - (ids.to_numpy() - 1000))[active * each :]  # once there are so many
+        assert (back.min(), back.max()) == (-10, active - 1)
+        halves = np.histogram(back, [-10, (active - 10) / 2, active])[0]
+        assert halves[0] / halves.sum() == pytest.approx(0.5, abs=0.04)
+
+
+def test_what_is_drawn_for_a_bid_does_not_go_together() -> None:
+    bids = Nexmark(hot_auctions=1, hot_bidders=1).take(100_000).bids.slice(50_000)
+    events = np.arange(100_000)[np.arange(100_000) % 50 >= 4][50_000:]
+    drawn = {
+        "auction": events // 50 * 3 - bids["auction"].to_numpy(),
+        "bidder": events // 50 - bids["bidder"].to_numpy(),
+        "price": np.log(bids["price"].to_numpy()),
+        "channel": pc.rank(bids["channel"].combine_chunks()).to_numpy(),
+    }
+    apart = np.corrcoef(list(drawn.values())) - np.eye(len(drawn))
+    assert np.abs(apart).max() < 0.02
+
+
+def test_what_is_drawn_for_an_auction_does_not_go_together() -> None:
+    auctions = Nexmark(hot_sellers=1).take(500_000).auctions
+    drawn = {
+        "seller": np.arange(500_000 // 50).repeat(3) - auctions["seller"].to_numpy(),
+        "category": auctions["category"].to_numpy(),
+        "initial_bid": np.log(auctions["initial_bid"].to_numpy()),
+        "above": np.log(auctions["reserve"].to_numpy() - auctions["initial_bid"].to_numpy()),
+        "open": pc.subtract(auctions["expires"].cast(pa.int64()), auctions["ts"].cast(pa.int64())).to_numpy(),
+    }
+    some = {name: each[3_000:] for name, each in drawn.items()}  # once there are as many people as are active
+    apart = np.corrcoef(list(some.values())) - np.eye(len(some))
+    assert np.abs(apart).max() < 0.04
+
+
+def test_a_reserve_is_above_the_initial_bid_by_a_price() -> None:
+    auctions = Nexmark().take(200_000).auctions
+    initial, reserve = (auctions[name].to_numpy() for name in ("initial_bid", "reserve"))
+    for prices in (initial, reserve - initial):
+        assert np.quantile(prices, [0.25, 0.5, 0.75]) == pytest.approx([3162, 1e5, 3162e3], rel=0.1)
+
+
+def test_categories_states_and_cities_are_those_of_the_benchmark_and_as_frequent() -> None:
+    events = Nexmark().take(500_000)
+    assert shares(events.auctions["category"]) == pytest.approx(dict.fromkeys(range(10, 15), 0.2), abs=0.02)
+    states = ("AZ", "CA", "ID", "OR", "WA", "WY")
+    assert shares(events.persons["state"]) == pytest.approx(dict.fromkeys(states, 1 / 6), abs=0.02)
+    assert list(shares(events.persons["city"]).values()) == pytest.approx([0.1] * 10, abs=0.02)
+
+
+def shares(column: pa.ChunkedArray) -> dict[object, float]:
+    """The share of each value."""
+    counts = pc.value_counts(column).to_pylist()
+    return {each["values"]: each["counts"] / len(column) for each in counts}
+
+
+def test_half_of_the_bids_are_on_four_channels_and_their_urls_are_of_the_channel() -> None:
+    bids = Nexmark().take(100_000).bids
+    found = shares(bids["channel"])
+    hot = {name: found.pop(name) for name in ("north", "south", "east", "west")}
+    assert hot == pytest.approx(dict.fromkeys(hot, 1 / 8), abs=0.01)
+    assert len(found) == pytest.approx(10_000 * (1 - np.exp(-4.6)), rel=0.02)  # of 10,000 those that were drawn
+    assert set(found) <= {f"channel-{number}" for number in range(10_000)}
+    urls = [f"https://auctions.example/{name}/item.htm?query=1" for name in bids["channel"].to_pylist()]
+    assert bids["url"].to_pylist() == urls
+
+
 def test_an_auction_is_open_for_as_long_as_the_auctions_in_flight_take_to_come() -> None:
     auctions = Nexmark(rate=1_000, in_flight=100).take(100_000).auctions
     open_for = pc.subtract(auctions["expires"].cast(pa.int64()), auctions["ts"].cast(pa.int64())).to_numpy() / 1e6
@@ -126,6 +205,11 @@ def test_events_that_are_not_moved_are_those_without_hot_spots() -> None:
         (lambda: Nexmark(active=-1), "active is -1; give a whole number of at least 1"),
         (lambda: Nexmark(seed=-1), "seed is -1; give a whole number of at least 0"),
         (lambda: Nexmark(seed=None), "seed is None; give a whole number of at least 0"),
+        (
+            lambda: Nexmark(start=datetime(2026, 1, 1)),
+            r"start is datetime.datetime\(2026, 1, 1, 0, 0\); give a time with a time zone",
+        ),
+        (lambda: Nexmark(start="2026-01-01"), "start is '2026-01-01'; give a time with a time zone"),
         (lambda: Nexmark(hot_spots=(HotSpot(0.5, (1,)),)), "give owner=, the worker of each auction"),
         (lambda: HotSpot(1.5, (1,)), "share is 1.5; give 0 to 1"),
         (lambda: HotSpot(0.5, ()), "workers is empty; name at least one"),
@@ -136,6 +220,12 @@ def test_events_that_are_not_moved_are_those_without_hot_spots() -> None:
 def test_what_makes_no_stream_is_refused(make: object, message: str) -> None:
     with pytest.raises(SkewlessError, match=message):
         make()
+
+
+def test_a_stream_starts_at_the_instant_whatever_zone_it_is_given_in() -> None:
+    utc = datetime(2026, 1, 1, tzinfo=timezone.utc)
+    for start in (utc, utc.astimezone(timezone(timedelta(hours=-5)))):
+        assert Nexmark(start=start).take(1).persons["ts"][0].as_py() == utc
 
 
 def test_the_length_of_events_is_that_of_all_three_streams() -> None:

@@ -9,7 +9,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from skewless.chop.evenness import evenness
+from skewless.chop.evenness import batch_sizes, evenness
 from skewless.core.arrays import FloatArray
 from skewless.core.errors import SkewlessError
 
@@ -36,7 +36,7 @@ class Costs:
 
     def __post_init__(self) -> None:
         """Refuse negative times."""
-        if not min(self.update, self.open_close, self.other) >= 0:
+        if not all(seconds >= 0 for seconds in (self.update, self.open_close, self.other)):
             raise SkewlessError(f"costs are {self}; give seconds of at least 0")
 
     def of(self, updates: Amount, windows: Amount, rows: Amount) -> Amount:
@@ -111,7 +111,7 @@ class BatchModel:
             raise SkewlessError(f"windows of {self.size} rows sliding by {self.slide}; give a slide from 0 to the size")
         if not self.rate > 0:
             raise SkewlessError(f"the rate is {self.rate} rows a second; give a number above 0")
-        if self.workers < 1:
+        if not self.workers >= 1:
             raise SkewlessError(f"workers must be at least 1, not {self.workers}")
         if not 0 <= self.headroom < 1:
             raise SkewlessError(f"headroom is {self.headroom}; give a share of a worker's time from 0 to below 1")
@@ -128,7 +128,7 @@ class BatchModel:
         Of windows that end together some are of a batch whose others end before or after them. Rows that both have are
         read twice then, which is those of a window but for a slide.
         """
-        sizes, again = _numbers(batch), self.size - self.slide
+        sizes, again = batch_sizes(batch), self.size - self.slide
         inside = again * (1 + (sizes - 1) / self.together) + sizes * self.slide
         if not self.once:
             return inside
@@ -136,11 +136,11 @@ class BatchModel:
 
     def updates(self, batch: npt.ArrayLike) -> FloatArray:
         """Window updates in a batch: each of its windows is updated by each of its rows."""
-        return _numbers(batch) * self.size
+        return batch_sizes(batch) * self.size
 
     def work(self, batch: npt.ArrayLike) -> FloatArray:
         """Seconds of work in a batch."""
-        return self.costs.of(self.updates(batch), _numbers(batch), self.rows(batch))
+        return self.costs.of(self.updates(batch), batch_sizes(batch), self.rows(batch))
 
     def cost(self, batch: npt.ArrayLike) -> FloatArray:
         """Cost(B): seconds of work for a row that a worker gets."""
@@ -148,7 +148,7 @@ class BatchModel:
 
     def load(self, batch: npt.ArrayLike) -> FloatArray:
         """Rate(B): rows that the busiest worker gets in a second, copies included."""
-        mean = self.rate / self.workers * self.rows(batch) / (_numbers(batch) * self.slide)
+        mean = self.rate / self.workers * self.rows(batch) / (batch_sizes(batch) * self.slide)
         return mean / evenness(batch, self.together, self.workers, self.starts)
 
     def capacity(self, batch: npt.ArrayLike) -> FloatArray:
@@ -169,7 +169,7 @@ class BatchModel:
 
         If the stream is faster than the workers, its rows count as arriving only when the workers can take them.
         """
-        return (_numbers(batch) - 1) * self.slide / np.minimum(self.rate, self.throughput(batch))
+        return (batch_sizes(batch) - 1) * self.slide / np.minimum(self.rate, self.throughput(batch))
 
     def running(self, batch: npt.ArrayLike) -> FloatArray:
         """Seconds that a worker needs for a batch."""
@@ -186,7 +186,3 @@ class BatchModel:
         into the time they take, and the time to wait for the batch and to run it counts too.
         """
         return self.waiting(batch) + self.running(batch) + self.backlog(batch, period)
-
-
-def _numbers(batch: npt.ArrayLike) -> FloatArray:
-    return np.asarray(batch, np.float64)

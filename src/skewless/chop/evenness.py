@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from skewless.core.arrays import FloatArray
+from skewless.core.errors import SkewlessError
 
 _OFFSETS = 8  # a micro-batch begins anywhere in a turn of the workers: at so many places it is looked at
 
@@ -37,9 +38,9 @@ def evenness(batch: npt.ArrayLike, windows: float, workers: int, starts: Sequenc
     >>> evenness([100, 400], windows=400, workers=4, starts=[3.0, 1.0, 1.0, 1.0]).round(2)
     array([1.  , 0.62])
     """
-    sizes = np.atleast_1d(np.asarray(batch, np.float64))[:, None]
+    sizes = np.atleast_1d(batch_sizes(batch))[:, None]
     if math.isinf(windows) or workers == 1:
-        return np.ones_like(np.asarray(batch, np.float64))
+        return np.ones_like(batch_sizes(batch))
     turn, mine = workers * sizes, np.arange(workers) * sizes
     shares = np.fft.rfft(np.asarray(starts, np.float64) / np.sum(starts)) if len(starts) else None
 
@@ -56,3 +57,17 @@ def evenness(batch: npt.ArrayLike, windows: float, workers: int, starts: Sequenc
             counts = np.fft.irfft(np.fft.rfft(counts) * shares, workers)
         even += windows / workers / counts.max(axis=1) / _OFFSETS
     return even.reshape(np.shape(batch))
+
+
+def batch_sizes(batch: npt.ArrayLike) -> FloatArray:
+    """The windows in a batch, or in each of several, as numbers to compute with.
+
+    >>> batch_sizes([1, -3])
+    Traceback (most recent call last):
+    skewless.core.errors.SkewlessError: a batch of -3 windows; give at least 1
+    """
+    sizes = np.asarray(batch, np.float64)
+    wrong = sizes[~(sizes >= 1)]
+    if wrong.size:
+        raise SkewlessError(f"a batch of {wrong[0]:g} windows; give at least 1")
+    return sizes

@@ -11,6 +11,7 @@ import numpy as np
 
 from skewless.chop.cost import BatchModel, Costs
 from skewless.chop.estimate import CostEstimator
+from skewless.core.arguments import check_whole
 from skewless.core.arrays import FloatArray
 from skewless.core.errors import SkewlessError
 from skewless.core.windows import Windows
@@ -124,8 +125,14 @@ class Tuner:
     ) -> None:
         if not 0 < slide <= size:
             raise SkewlessError(f"size {size} and slide {slide}; give a slide from 1 to the size")
+        check_whole("workers", workers)
+        check_whole("most", most)
         if unit is not None and not unit > 0:
             raise SkewlessError(f"a unit of {unit} seconds; give a number above 0, or None where windows count rows")
+        if not latency > 0 or not period > 0:
+            raise SkewlessError(f"latency {latency} and period {period}; give seconds above 0")
+        if not 0 <= headroom < 1:
+            raise SkewlessError(f"headroom is {headroom}; give a share of a worker's time from 0 to below 1")
         self.size = size
         self.slide = slide
         self.workers = workers
@@ -225,5 +232,6 @@ def first_batch(windows: Windows, workers: int, latency: float | None = None) ->
     """
     rows = 1.0 if windows.rows else RATE / 1e6
     size, slide = windows.size * rows, windows.slide * rows
-    wait = latency or (1.0 if windows.rows else size / RATE)
+    usual = 1.0 if windows.rows else size / RATE
+    wait = usual if latency is None else latency
     return choose(BatchModel(size, slide, RATE, workers, USUAL, once=True), wait, _PERIOD).batch

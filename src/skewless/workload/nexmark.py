@@ -87,6 +87,8 @@ class Nexmark:
         The worker of each auction, which `hot_spots` need: a function from ids to workers.
     seed
         The same seed gives the same streams.
+    start
+        The time of the first event, with a time zone.
 
     Examples
     --------
@@ -117,7 +119,7 @@ class Nexmark:
     start: datetime = datetime(2026, 1, 1, tzinfo=timezone.utc)
 
     def __post_init__(self) -> None:
-        """Check rates, ratios and that hot spots have owners."""
+        """Check rates, ratios, the start, and that hot spots have owners."""
         rate: Any = self.rate
         if not isinstance(rate, Real) or not 0 < float(rate) < float("inf"):
             raise SkewlessError(f"rate is {rate!r} events a second; give a number of more than 0")
@@ -126,6 +128,11 @@ class Nexmark:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Integral) or value < low:
                 raise SkewlessError(f"{name} is {value!r}; give a whole number of at least {low}")
+        start: Any = self.start
+        if not isinstance(start, datetime) or start.utcoffset() is None:
+            raise SkewlessError(
+                f"start is {start!r}; give a time with a time zone, such as datetime(2026, 1, 1, tzinfo=timezone.utc)"
+            )
         if self.hot_spots and self.owner is None:
             raise SkewlessError("hot spots are auctions of some workers: give owner=, the worker of each auction")
 

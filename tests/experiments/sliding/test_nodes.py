@@ -12,7 +12,7 @@ import pytest
 from benchmarks import sliding_nodes
 from benchmarks.sliding_nodes import Aggregate, Merge, Panes, Split, partitioner_of, row_cost
 from experiments.sliding.measured import LEVEL, SLOWER, Spark
-from experiments.sliding.on_spark import OnSpark
+from experiments.sliding.on_spark import GIVEN, OnSpark
 from experiments.sliding.partition import ByPane
 
 Stage = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
@@ -152,12 +152,26 @@ def test_every_stream_that_was_tuned_has_its_check_and_tables() -> None:
 
 
 def test_a_row_of_linear_road_costs_the_slope_between_two_numbers_of_rows() -> None:
-    road = {"Spark's groupBy(window)": {"100": 3.0, "300": 5.0}, "apply by pane": {"100": 9.0, "300": 10.0}}
+    road = {f"apply by {way}": {"100": 9.0, "300": 10.0} for way in ("window", "batch", "pane")}
+    road |= {"Spark's groupBy(window)": {"100": 3.0, "300": 5.0}}
     spark = Spark({"road": road})
     assert spark.road()["apply by pane"] == ({100: 9.0, 300: 10.0}, pytest.approx(200.0))
-    (check,) = OnSpark(spark)._road_checks()
+    check, *_order = OnSpark(spark)._road_checks()
     assert check.essential
     assert check.value == pytest.approx(2.0)  # though both of its runs take longer
+
+
+def test_what_follows_from_the_costs_that_went_in_is_a_detail_and_what_was_asked_of_spark_is_not() -> None:
+    checks = list(OnSpark(Spark.read()).checks())
+    given = [check for check in checks if GIVEN in check.name]
+    assert len(given) == 2
+    assert not any(check.essential for check in given)
+    asked = {
+        "Spark: rows/s by window, 2 nodes over 1": (None, 0.2),
+        "Spark: rows/s by pane over linear, the least": (0.85, None),
+        "Spark: rows/s by `apply` by pane over linear, the least": (0.85, None),
+    }
+    assert {check.name: (check.low, check.high) for check in checks if check.essential}.items() >= asked.items()
 
 
 def merged(ratios: list[float]) -> dict[str, dict[str, list[float]]]:

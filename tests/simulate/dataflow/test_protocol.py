@@ -93,6 +93,22 @@ def test_a_slot_that_moves_on_before_its_state_came_is_passed_on() -> None:
     assert middle.slots == {}
 
 
+def test_the_state_of_a_slot_that_comes_back_leaves_with_the_message_that_sends_it_away() -> None:
+    """One channel has delivered both messages before the other delivers the first."""
+    reducer = Reducer(0, 2, slots=[4])
+    away, back = Control(1, sender=0, receiver=1, slots=(4,)), Control(2, sender=1, receiver=0, slots=(4,))
+    reducer.control(TOP, away)
+    reducer.control(TOP, back)
+    assert not reducer.row(TOP, Row(4, 9, 2))  # kept until it is back
+    assert reducer.row(MIDDLE, Row(4, 9, 1))
+    reached = reducer.control(MIDDLE, away)
+    assert reached is not None
+    assert reached.states == [State(1, 4, {9: 1}, receiver=1)]
+    assert reducer.control(MIDDLE, back) is not None
+    rows, onward = reducer.receive(State(2, 4, {9: 1}, receiver=0))
+    assert ([row.value for row in rows], onward, reducer.slots) == ([2], [], {4: {9: 3}})
+
+
 def test_rows_kept_for_two_moves_are_sent_each_by_its_own() -> None:
     mapper = Mapper(2, owners=[0])
     first, second = Control(1, 0, 1, (0,)), Control(2, 1, 2, (0,))

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Integral
+from typing import Any
 
 import numpy as np
 
+from skewless.core.arguments import check_whole
 from skewless.core.arrays import Int64Array
 from skewless.core.errors import SkewlessError
+from skewless.simulate.dataflow.checks import check_owners, check_seconds, owners_after
 from skewless.simulate.dataflow.result import Flow, Moved, Stream
 from skewless.simulate.dataflow.scheduler import Instruction, Scheduler
 
@@ -38,11 +42,13 @@ class Batching:
     most: int | None = None
 
     def __post_init__(self) -> None:
-        """Refuse what could not be."""
-        if min(self.work, self.fixed, self.copy) < 0 or self.heard < 0:
-            raise SkewlessError(f"{self} has a number below 0; give at least 0 for each")
-        if self.most is not None and self.most < 1:
-            raise SkewlessError(f"most is {self.most} rows a micro-batch; give at least 1, or None for all that came")
+        """Refuse times below 0 and numbers that are not whole."""
+        for name in ("work", "fixed", "copy"):
+            check_seconds(name, getattr(self, name))
+        check_whole("heard", self.heard, least=0)
+        most: Any = self.most
+        if most is not None and (isinstance(most, bool) or not isinstance(most, Integral) or most < 1):
+            raise SkewlessError(f"most is {most} rows a micro-batch; give at least 1, or None for all that came")
 
 
 def announced(
@@ -68,7 +74,8 @@ def announced(
     scheduler
         Decides what moves, from the rows of each slot in a micro-batch; nothing does without one.
     """
-    place = np.array(owners, np.int64)
+    check_owners(stream, owners, workers)
+    place, planned = np.array(owners, np.int64), list(owners)
     done, worker = np.zeros(len(stream)), np.zeros(len(stream), np.int64)
     totals: list[dict[int, dict[int, int]]] = [{} for _ in range(workers)]  # of each worker, by slot
     moved: list[Moved] = []
@@ -106,6 +113,7 @@ def announced(
         if scheduler is not None:
             busy = announcement is not None or bool(decided)
             pairs = scheduler.hear(np.bincount(slots, minlength=len(owners)).astype(np.float64), busy)
+            planned = owners_after(pairs, planned, workers)
             if pairs:
                 decided.append((batch + 1 + batching.heard, now, pairs))
         first, batch = end, batch + 1

@@ -6,11 +6,12 @@ from collections import deque
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import count
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import numpy as np
 
 from skewless.core.errors import SkewlessError
+from skewless.simulate.dataflow.checks import check_owners, check_seconds, owners_after
 from skewless.simulate.dataflow.mapper import Mapper
 from skewless.simulate.dataflow.message import Control, Row, State
 from skewless.simulate.dataflow.reducer import Reducer
@@ -48,8 +49,9 @@ class Network:
     def __post_init__(self) -> None:
         """Refuse times below 0."""
         for name in ("work", "route", "delay", "state"):
-            if getattr(self, name) < 0:
-                raise SkewlessError(f"{name} is {getattr(self, name)} s; give at least 0")
+            check_seconds(name, getattr(self, name))
+        for source, lag in enumerate(self.lags):
+            check_seconds(f"the lag of source {source}", lag)
 
 
 def flow(
@@ -90,8 +92,12 @@ def flow(
     at_once
         What is decided does not wait for the next control message, but goes out in messages between periods.
     """
-    if period <= 0:
-        raise SkewlessError(f"period is {period} s; give more than 0")
+    if protocol not in get_args(Protocol):
+        raise SkewlessError(f"protocol is {protocol!r}; give one of {', '.join(map(repr, get_args(Protocol)))}")
+    check_seconds("period", period, above=True)
+    check_owners(stream, owners, workers)
+    if network.lags and len(network.lags) != workers:
+        raise SkewlessError(f"{len(network.lags)} lags for {workers} sources; give one for each, or none")
     return _Engine(stream, owners, workers, network, scheduler, period, protocol, at_once).run()
 
 
@@ -109,7 +115,7 @@ class _Engine:
     ) -> None:
         self.workers, self.network, self.scheduler, self.period = workers, network, scheduler, period
         self.stops, self.at_once = protocol == "barrier", at_once
-        self.slots = len(owners)
+        self.planned = list(owners)  # once all that was decided has moved
         columns = (stream.slot, stream.key, stream.value, stream.at)
         self.rows = [Row(*row) for row in zip(*(c.tolist() for c in columns), range(len(stream)), strict=True)]
         self.mappers = [Mapper(workers, owners) for _ in range(workers)]
@@ -117,8 +123,6 @@ class _Engine:
             Reducer(me, workers, [slot for slot, owner in enumerate(owners) if owner == me]) for me in range(workers)
         ]
         self.lags = list(network.lags) or [0.0] * workers
-        if len(self.lags) != workers:
-            raise SkewlessError(f"{len(self.lags)} lags for {workers} sources; give one for each, or none")
         self.heap: list[tuple[float, int, int, Any, Any, Any]] = []
         self.order = count()
         self.next = list(range(workers))  # of each source, its next row
@@ -297,13 +301,14 @@ class _Engine:
             return
         self.reached.add(time)
         if time in self.ends:  # the period goes on over a message that was sent beside it
-            total = np.zeros(self.slots)
+            total = np.zeros(len(self.planned))
             for each in self.reports:
                 for counted in self.reports[each] if each <= time else ():
                     for slot, rows in counted.items():
                         total[slot] += rows
             self.reports = {each: heard for each, heard in self.reports.items() if each > time}
             pairs = self.scheduler.hear(total)
+            self.planned = owners_after(pairs, self.planned, self.workers)
             if self.at_once:
                 self._instruct(pairs, now)
             else:

@@ -30,9 +30,12 @@ class Stream:
     value: Int64Array
 
     def __post_init__(self) -> None:
-        """Refuse columns that do not fit, and rows that come before others."""
+        """Refuse columns that do not fit, and rows without a time or before others."""
         if not len(self.at) == len(self.slot) == len(self.key) == len(self.value):
             raise SkewlessError("a stream has a time, a slot, a key and a value for each row; give as many of each")
+        if not np.isfinite(self.at).all():
+            number = int(np.flatnonzero(~np.isfinite(self.at))[0])
+            raise SkewlessError(f"row {number} of a stream comes at {self.at[number]} s; give each row a time")
         if len(self.at) and (np.diff(self.at) < 0).any():
             raise SkewlessError("the rows of a stream are in the order of their times; sort them")
 

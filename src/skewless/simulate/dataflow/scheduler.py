@@ -8,9 +8,9 @@ from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from skewless.core.arguments import check_whole
 from skewless.core.arrays import FloatArray
 from skewless.core.counts import Counts
-from skewless.core.errors import SkewlessError
 from skewless.place import Placement, Placer
 
 
@@ -55,8 +55,7 @@ class HotSpots:
     """
 
     def __init__(self, placer: Placer, workers: int, window_length: int = 1) -> None:
-        if window_length < 1:
-            raise SkewlessError(f"window_length is {window_length}; give at least 1 period")
+        check_whole("window_length", window_length)
         self.placer, self.window_length = placer, window_length
         self.placement: Placement = placer.place(Counts.none(), None, workers)
         self._window: deque[FloatArray] = deque(maxlen=window_length)
