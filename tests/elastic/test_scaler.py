@@ -235,6 +235,16 @@ def test_a_decision_may_be_reversed_after_the_grace_only() -> None:
     assert maps == [2, 3, 3, 3, 2, 2, 2, 3]  # the fourth and the seventh would reverse
 
 
+def test_no_task_is_added_because_of_a_stop_and_none_is_given_up_until_it_is_worked_off() -> None:
+    follower = scaler(d=1, stride="straight")
+    left = [(2.6, 2.0), (2.2, 1.6), (1.2, 0.6), (0.85, 0.25)]  # 0.6 of work, and what is left of a stop
+    for ratio, stopped in left:
+        assert follower.observe(Observation(1.0, ratio, 1000, 70, stopped=stopped)) == Parallelism(2, 2)
+    assert follower.observe(Observation(1.0, 2.6, 1000, 70, 1.4, 0.2, stopped=1.0)) == Parallelism(4, 2)  # 1.6 of work
+    idle = Observation(1.0, 0.7, 1000, 70, 0.15, 0.1, stopped=0.05)
+    assert [follower.observe(each).map for each in (idle, idle)] == [4, 2]  # after the grace
+
+
 def test_a_task_that_is_needed_is_not_given_up() -> None:
     fallen = [replace(USUAL, rows=900)] * 6  # without a task W would be 0.9 + 0.35 or 0.45 + 0.7
     assert trace(scaler(), fallen) == [(0.8, 2, 2)] * 6

@@ -164,6 +164,21 @@ def test_what_cannot_be_is_refused_with_its_value(make, said) -> None:
         make()
 
 
+@given(WORKS, EIGHTH, st.integers(1, 7))
+def test_w_has_the_wait_for_a_message_that_is_not_sent_ahead(works, cost, group) -> None:
+    scheduling = Scheduling(message=cost)
+    alone = run(works, GroupAhead(scheduling, ONE, 1, lead=0.0))
+    assert alone.ratios.tolist() == pytest.approx(alone.delays.tolist())
+    groups, ahead = Groups(scheduling, ONE, group), GroupAhead(scheduling, ONE, group, lead=0.0)
+    assert (run(works, ahead).ratios <= run(works, groups).ratios + 1e-9).all()
+
+
+def test_w_has_the_part_of_the_wait_that_is_left_if_a_message_comes_too_late() -> None:
+    ahead = GroupAhead(Scheduling(message=0.75), ONE, 2, lead=0.5)
+    assert run([0.5] * 4, ahead).ratios.tolist() == [0.625] * 4  # a quarter of a second for two micro-batches
+    assert run([0.5] * 4, GroupAhead(Scheduling(message=0.75), ONE, 2)).ratios.tolist() == [0.5] * 4
+
+
 @given(st.lists(st.integers(1, 24).map(lambda n: n / 8), min_size=1, max_size=20))
 def test_w_has_the_work_in_it_that_is_queued(works) -> None:
     told = []

@@ -158,6 +158,9 @@ class Scaler:
         if seen.ran is not None and seen.ran != self.parallelism:
             return self.parallelism
         zone = self.zones.of(seen.ratio)
+        if zone == "out" and seen.stopped:
+            seen = seen.unstopped
+            zone = "out" if self.zones.of(seen.ratio) == "out" else "stay"
         if zone != self._zone:
             self._run.clear()
             self._zone, self._before, self._tried = zone, self._newest, None

@@ -226,23 +226,27 @@ class GroupAhead:
         self.tasks = tasks
         self._sent = -math.inf  # when workers have the message of this group
         self._number = -1  # of this group
+        self._waited = 0.0  # what its first micro-batch has waited for the message
         self._updates: list[tuple[float, float, Parallelism]] = []  # heard of at, in force from, numbers
 
     def start(self, batch: int, heartbeat: float, free: float) -> Start:
         """Start when the workers have the message of its group, in good time or not."""
         number = (batch - 1) // self.group
-        if number != self._number:
+        first = number != self._number
+        if first:
             self._number = number
             self._send(heartbeat)
         at = max(heartbeat, free)
         start = max(at, self._sent)
+        if first:
+            self._waited = start - at
         while self._updates and self._updates[0][1] <= start:
             self.tasks = self._updates.pop(0)[2]
         return Start(start, self.tasks, start - at)
 
     def share(self, tasks: Parallelism) -> float:
-        """Nothing, as the message is made while workers do something else."""
-        return 0.0
+        """What the group has waited for its message, over the group: nothing if it came in time."""
+        return self._waited / self.group
 
     def change(self, at: float, tasks: Parallelism) -> None:
         """Send an update as soon as it is heard of."""

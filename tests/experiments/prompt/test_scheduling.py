@@ -69,6 +69,24 @@ def test_what_is_read_off_a_run() -> None:
     assert found.throughput(2)[:3].tolist() == [100.0, 100.0, 100.0]
 
 
+def test_the_last_late_micro_batch_and_the_changes_after_a_rise_are_read_off() -> None:
+    assert figure_5_4.RISES == 10
+    found = _done([2.0] * 9 + [0.5, 1.5, 0.5, 1.5, 0.9], [2, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 6])
+    assert (figure_5_4.recovered(found), figure_5_4.changes(found)) == (3, 2)
+    assert figure_5_4.recovered(_done([2.0] * 10 + [0.5] * 4, [4] * 14)) == 0
+
+
+def test_a_rate_that_doubles_is_followed_where_each_change_stops_all_tasks() -> None:
+    made = Case(Zipf(0.5, keys=300), FEW, PROMPT, 1.0, TASKS, Scheduling(), profile=profile(FLINK, FEW))
+    rate = figure_5_4.LOAD * made.highest(ONE, 500.0)
+    found = figure_5_4.risen(made, rate)
+    assert figure_5_4.changes(found) > 0
+    assert found.delays[figure_5_4.RISES :].max() > 2  # it is late after a stop of two seconds
+    assert (found.map_tasks[-20:] == found.map_tasks[-1]).all()
+    assert found.ratios[-1] <= 0.9
+    assert found.delays[-1] <= 1
+
+
 def test_spikes_are_at_the_same_times_whatever_the_rate() -> None:
     at = np.arange(200) + 0.5
     slow, quick = lateness.spikes(1.0, 1.0, 200, 3)(at), lateness.spikes(10.0, 1.0, 200, 3)(at)
