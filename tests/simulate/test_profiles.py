@@ -134,8 +134,18 @@ def test_a_stop_is_no_work_that_more_tasks_would_have_done_sooner() -> None:
 def test_what_no_engine_has_is_refused() -> None:
     with pytest.raises(SkewlessError, match="0 operations"):
         Profile("x", steps=0)
+    with pytest.raises(SkewlessError, match=r"1\.5 operations; give a whole number"):
+        Profile("x", steps=1.5)  # type: ignore[arg-type]  # no int
     with pytest.raises(SkewlessError, match="event is -1"):
         Profile("x", event=-1.0)
+    with pytest.raises(SkewlessError, match="place is inf seconds; give a finite number"):
+        Profile("x", place=float("inf"))
+    with pytest.raises(SkewlessError, match="place is None; give seconds as a number"):
+        Profile("x", place=None)  # type: ignore[arg-type]  # no number
+    with pytest.raises(SkewlessError, match="rescale is '2 s'; give seconds as a number"):
+        Profile("x", rescale="2 s")  # type: ignore[arg-type]  # no number
+    with pytest.raises(SkewlessError, match="recovers is 'none'; give \"task\""):
+        Profile("x", recovers="none")  # type: ignore[arg-type]  # neither of the two
     with pytest.raises(SkewlessError, match="cannot change"):
         Slots(Profile("storm", rescale=None), COSTS, TWO).change(0.0, TWO)
     with pytest.raises(SkewlessError, match="3 blocks and 2 buckets for 2 map and 2 reduce"):

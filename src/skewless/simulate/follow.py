@@ -123,7 +123,7 @@ def follow(
     divides
         Makes a partitioner for numbers of tasks.
     scheduler
-        Starts micro-batches; it has the same numbers of tasks at the beginning.
+        Starts micro-batches; a new one, with the same numbers of tasks at the beginning.
     costs
         What the work costs.
     interval
@@ -160,11 +160,19 @@ def follow(
     """
     if scaler is not None and scaler.parallelism != tasks:
         raise SkewlessError(f"the scaler starts with {scaler.parallelism} and the tasks with {tasks}; give the same")
+    if scheduler.tasks != tasks:
+        raise SkewlessError(f"the scheduler starts with {scheduler.tasks} and the tasks with {tasks}; give the same")
+    if scheduler.last:
+        raise SkewlessError(f"the scheduler has started {scheduler.last} micro-batches; make a new one for each run")
+    batches = intervals(seconds, interval)
+    beyond = sorted(number for number in failures if not 1 <= number <= batches)
+    if beyond:
+        raise SkewlessError(f"a task fails in micro-batch {beyond[0]}; give numbers from 1 to {batches}")
     intake, slots = Intake(source, interval, release), Slots(profile, costs, tasks)
     made, partitioner = tasks, divides(tasks)
     wanted, rows = tasks, []
     busy = queued = stopped = 0.0  # stopped: the part of what is queued that stops have left
-    for number in range(1, intervals(seconds, interval) + 1):
+    for number in range(1, batches + 1):
         begun = scheduler.start(number, number * interval, slots.free)
         at = begun.at
         if begun.tasks != made:
