@@ -31,7 +31,7 @@ from experiments.prompt.rivals import PAPERS, PROMPT, best_candidates
 from experiments.prompt.scheduling import AHEAD, ONE, Case, measured, setting_of
 from experiments.prompt.scheduling import lines as setup_lines
 from experiments.prompt.setting import tweets
-from skewless.elastic import Parallelism, Scaler
+from skewless.elastic import Observation, Parallelism, Scaler
 from skewless.simulate import Followed, Source, steps
 
 INTERVAL = 1.0
@@ -99,9 +99,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         tell(f"{name}, failures and a rise")
         kept[name] = left_with_failures(case, rates[name][PROMPT])
         rising[name] = risen(case, LOAD * rates[name][PROMPT])
+    untold = risen(cases[FLINK], LOAD * rates[FLINK][PROMPT], Untold)
+    last = {**rising, f"{FLINK}, stops taken for work": untold}
     checks = (
         Check(
-            "group-ahead over one at a time on Spark, over the share that its messages leave, 1 / (1 - o)",
+            "group-ahead over one at a time on Spark, over 1 / (1 - o), with o the share of scheduling",
             scheduled[SPARK] * (1 - cases[SPARK].share),
             low=0.9,
             high=1.1,
@@ -288,15 +290,15 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 tuple(
                     (
                         name,
-                        kept[name],
-                        float(rising[name].ratios[-1]),
-                        float(rising[name].delays[-1]),
-                        int(rising[name].map_tasks[-1]),
-                        changes(rising[name]),
-                        int((rising[name].delays[RISES:] > 1 + 1e-9).sum()),
-                        recovered(rising[name]) if rising[name].delays[-1] <= 1 else "never",
+                        kept.get(name, ""),
+                        float(each.ratios[-1]),
+                        float(each.delays[-1]),
+                        int(each.map_tasks[-1]),
+                        changes(each),
+                        int((each.delays[RISES:] > 1 + 1e-9).sum()),
+                        recovered(each) if each.delays[-1] <= 1 else "never",
                     )
-                    for name in ENGINES
+                    for name, each in last.items()
                 ),
             ),
         ),
@@ -363,13 +365,21 @@ def left_with_failures(case: Case, rate: float) -> float:
     return healthy.demand / failing.demand
 
 
-def risen(case: Case, rate: float) -> Followed:
+class Untold(Scaler):
+    """A scaler that is not told which part of W a stop has left, and takes it for work."""
+
+    def observe(self, seen: Observation) -> Parallelism:
+        """The numbers of tasks from now on."""
+        return super().observe(replace(seen, stopped=0.0))
+
+
+def risen(case: Case, rate: float, kind: type[Scaler] = Scaler) -> Followed:
     """A rate that doubles, scheduled by Prompt+, with numbers of tasks that may follow.
 
     One at a time on Spark, more tasks take more time of the scheduler than they save.
     """
     most = Parallelism(4 * case.tasks.map, 4 * case.tasks.reduce)
-    scaler = Scaler(Parallelism(4, 4), most, case.tasks, d=1)
+    scaler = kind(Parallelism(4, 4), most, case.tasks, d=1)
     source = Source(case.keys, steps((0, rate), (RISES * case.interval, 2 * rate)))
     return case.run(AHEAD, source, FOLLOWED, scaler)
 

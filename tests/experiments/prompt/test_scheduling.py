@@ -86,6 +86,8 @@ def test_a_rate_that_doubles_is_followed_where_each_change_stops_all_tasks() -> 
     assert (found.map_tasks[-20:] == found.map_tasks[-1]).all()
     assert found.ratios[-1] <= 0.9
     assert found.delays[-1] <= 1
+    untold = figure_5_4.risen(made, rate, figure_5_4.Untold)
+    assert figure_5_4.changes(untold) > 2 * figure_5_4.changes(found)  # each stop has it change the numbers again
 
 
 def test_spikes_are_at_the_same_times_whatever_the_rate() -> None:
