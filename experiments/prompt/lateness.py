@@ -22,6 +22,7 @@ LOADS = (0.45, 0.6, 0.9)  # of the highest rate of one at a time; spikes of the 
 CALM, BEYOND = LOADS[0], LOADS[1:]
 EVERY, LASTS, TIMES = 20, 4, 2.0  # micro-batches between spikes on average, and of a spike; how high it is
 THRES = 0.9
+WINDOW, REPORT = 2.0, 1.0  # seconds of the thesis's adjustment window, and until a late report is heard of
 Runs = tuple[Followed, ...]
 
 
@@ -37,6 +38,8 @@ class Lateness:
         The same, if all of the cluster's tasks run all the time.
     soon
         Group-ahead without an adjustment window, by the rate.
+    window, report
+        Group-ahead with the thesis's adjustment window, and with reports that come late, at the higher rates.
     floor, least
         Each scheduler at the first of the rates, if none has fewer tasks than one at a time has mostly there; and how
         many these are.
@@ -49,6 +52,8 @@ class Lateness:
     found: Mapping[float, Mapping[str, Runs]]
     stay: Mapping[float, Mapping[str, Runs]]
     soon: Mapping[float, Runs]
+    window: Mapping[float, Runs]
+    report: Mapping[float, Runs]
     floor: Mapping[str, Runs]
     least: Parallelism
     own: Mapping[str, Runs]
@@ -69,23 +74,24 @@ class Lateness:
             "What counts is how soon tasks are added, and how many are there when a spike comes. One at a time acts a "
             f"micro-batch sooner: at this rate {percent(found[ONE])} of its micro-batches are late and "
             f"{percent(found[AHEAD])} of group-ahead's, but {percent(self.soon[load])} of these without an adjustment "
-            f"window. Group-ahead has {_tasks(found[AHEAD]):.0f} tasks on average, and one at a time "
-            f"{_tasks(found[ONE]):.0f}. If all {_tasks(stay[AHEAD]):.0f} tasks run all the time, "
+            f"window. Group-ahead has {_tasks(found[AHEAD]):.1f} tasks on average, and one at a time "
+            f"{_tasks(found[ONE]):.1f}. If all {_tasks(stay[AHEAD]):.0f} tasks run all the time, "
             f"{percent(stay[AHEAD])} of group-ahead's are late, {percent(stay[GROUPS])} in groups and "
-            f"{percent(stay[ONE])} one at a time.{self._floor() if load == CALM else ''}"
+            f"{percent(stay[ONE])} one at a time.{self._causes() if load == CALM else ''}"
         )
 
-    def _floor(self) -> str:
-        """Whether fewer tasks are the reason, by the runs in which no scheduler has fewer than one at a time."""
-        ratio = fewer(self.floor[AHEAD], self.floor[ONE])
-        free = fewer(self.found[CALM][AHEAD], self.found[CALM][ONE]).mean
+    def _causes(self) -> str:
+        """What makes group-ahead later, by runs in which it acts as soon, or has no fewer tasks than one at a time."""
+        ahead, one, soon = self.found[CALM][AHEAD], self.found[CALM][ONE], self.soon[CALM]
+        floor = self.floor[AHEAD]
         return (
-            f" If no scheduler has fewer than {self.least.map} map and {self.least.reduce} reduce tasks, as many as "
-            f"one at a time mostly has, group-ahead has {_tasks(self.floor[AHEAD]):.0f} on average and one at a time "
-            f"{_tasks(self.floor[ONE]):.0f}, and {percent(self.floor[AHEAD])} of group-ahead's are late and "
-            f"{percent(self.floor[ONE])} one at a time: {ratio.mean:.2f} ± {ratio.error:.2f} times as many, and "
-            f"{free:.2f} times without that bound. So its fewer tasks are {'' if ratio.mean <= 1 < free else 'not '}"
-            "what makes it later than one at a time."
+            f" Group-ahead is late {apart(fewer(ahead, one))} times as often as one at a time. Without the adjustment "
+            f"window it has {_tasks(soon):.1f} tasks on average, and is late {apart(fewer(soon, one))} times as often "
+            f"as one at a time and {apart(fewer(soon, ahead))} times as often as with the window. With the window, but "
+            f"no fewer than {self.least.map} map and {self.least.reduce} reduce tasks, as many as one at a time mostly "
+            f"has, it has {_tasks(floor):.1f}, and is late {apart(fewer(floor, self.floor[ONE]))} times as often as "
+            f"one at a time and {apart(fewer(floor, ahead))} times as often as without that bound. "
+            f"{counted(fewer(soon, ahead), fewer(floor, ahead), fewer(soon, floor))}"
         )
 
     def checks(self) -> tuple[Check, ...]:
@@ -100,7 +106,7 @@ class Lateness:
                 Check(
                     f"3.7b: late micro-batches at {load:.0%} of the highest rate of one at a time, group-ahead over "
                     f"{name} plus two standard errors",
-                    over[load, name].mean + 2 * over[load, name].error,
+                    _at_most(over[load, name]),
                     high=1.0,
                     why=self.reason(load),
                 )
@@ -118,8 +124,8 @@ class Lateness:
             ),
             *(
                 Check(
-                    f"3.7b: the same at {load:.0%} if all tasks run all the time",
-                    max(fewer(self.stay[load][AHEAD], self.stay[load][name]).mean for name in (ONE, GROUPS)),
+                    f"3.7b: the same at {load:.0%} if all tasks run all the time, plus two standard errors",
+                    max(_at_most(fewer(self.stay[load][AHEAD], self.stay[load][name])) for name in (ONE, GROUPS)),
                     high=MUCH,
                     essential=False,
                     why=self.reason(load),
@@ -127,43 +133,86 @@ class Lateness:
                 for load in BEYOND
             ),
             Check(
-                f"3.7b: late micro-batches at {CALM:.0%}, group-ahead over one at a time, if neither has fewer tasks "
-                "than one at a time mostly has",
-                fewer(self.floor[AHEAD], self.floor[ONE]).mean,
+                f"3.7b: late micro-batches at {CALM:.0%}, group-ahead over one at a time plus two standard errors, if "
+                "neither has fewer tasks than one at a time mostly has",
+                _at_most(fewer(self.floor[AHEAD], self.floor[ONE])),
                 high=1.0,
                 essential=False,
                 why=self.reason(CALM),
             ),
             Check(
-                f"3.7b: late micro-batches at {CALM:.0%}, group-ahead without an adjustment window over one at a time",
-                fewer(self.soon[CALM], self.found[CALM][ONE]).mean,
+                f"3.7b: late micro-batches at {CALM:.0%}, group-ahead without an adjustment window over one at a time "
+                "plus two standard errors",
+                _at_most(fewer(self.soon[CALM], self.found[CALM][ONE])),
                 high=1.0,
                 essential=False,
             ),
+            *(
+                Check(
+                    f"3.7b: late micro-batches at {load:.0%}, group-ahead {what} over one at a time plus two standard "
+                    "errors",
+                    _at_most(fewer(runs[load], self.found[load][ONE])),
+                    high=1.0,
+                    essential=False,
+                    why=f"The window of a message has {times(over[load, ONE])} times as many, this one "
+                    f"{times(fewer(runs[load], self.found[load][ONE]))}.",
+                )
+                for what, runs in (
+                    (f"with an adjustment window of {WINDOW:g} s", self.window),
+                    (f"that hears of micro-batches {REPORT:g} s late", self.report),
+                )
+                for load in BEYOND
+            ),
             Check(
-                f"3.7b: group-ahead over one at a time, if each has {CALM:.0%} of its own highest rate",
-                fewer(self.own[AHEAD], self.own[ONE]).mean,
+                f"3.7b: group-ahead over one at a time plus two standard errors, if each has {CALM:.0%} of its own "
+                "highest rate",
+                _at_most(fewer(self.own[AHEAD], self.own[ONE])),
                 high=1.0,
                 essential=False,
-                why="One at a time then has less to do, and acts a micro-batch sooner: group-ahead gives fewer "
-                f"violations at the same rate, not at {self.more:.2f} times the rate.",
+                why=f"It is {times(fewer(self.own[AHEAD], self.own[ONE]))}. One at a time then has less to do, and "
+                "acts a micro-batch sooner: group-ahead gives fewer violations at the same rate, not at "
+                f"{self.more:.2f} times the rate.",
             ),
         )
 
-    def table(self) -> Table:
-        """The shares of late micro-batches, and the tasks."""
-        rows = {f"{load:.0%} of the highest of one at a time": self.found[load] for load in LOADS}
+    def tables(self) -> tuple[Table, ...]:
+        """The shares of late micro-batches and the tasks, and how many times as many group-ahead has."""
+        rows: dict[str, Mapping[str, Runs]] = {}
+        rows |= {f"{load:.0%} of the highest of one at a time": self.found[load] for load in LOADS}
         rows[f"{CALM:.0%} of its own highest"] = self.own
         floor = f"at least {self.least.map} map and {self.least.reduce} reduce tasks"
         rows[f"{CALM:.0%} of the highest of one at a time, {floor}"] = self.floor
-        for load in LOADS:
-            rows[f"{load:.0%} of the highest of one at a time, no adjustment window"] = {AHEAD: self.soon[load]}
+        others = (
+            ("no adjustment window", self.soon),
+            (f"an adjustment window of {WINDOW:g} s", self.window),
+            (f"reports {REPORT:g} s late", self.report),
+        )
+        for what, runs in others:
+            for load, found in runs.items():
+                # The others have no such window and hear at once.
+                rows[f"{load:.0%} of the highest of one at a time, {what}"] = {AHEAD: found}
         for load in LOADS:
             rows[f"{load:.0%} of the highest of one at a time, all tasks all the time"] = self.stay[load]
-        return Table(
-            f"3.7b: share of micro-batches that are late, {len(SEEDS)} seeds",
-            ("rate", *SCHEDULERS, *(f"tasks on average, {name}" for name in SCHEDULERS)),
-            tuple(_row(what, found) for what, found in rows.items()),
+        compared = {
+            what: {**self.found[load], **found}
+            for what, found in rows.items()
+            for load in LOADS
+            if what.startswith(f"{load:.0%}")
+        }
+        return (
+            Table(
+                f"3.7b: share of micro-batches that are late, {len(SEEDS)} seeds",
+                ("rate", *SCHEDULERS, *(f"tasks on average, {name}" for name in SCHEDULERS)),
+                tuple(_row(what, found) for what, found in rows.items()),
+            ),
+            Table(
+                "3.7b: late micro-batches of group-ahead over those of the others at the same rate",
+                ("rate", *(f"over {name}" for name in (ONE, GROUPS))),
+                tuple(
+                    (what, *(fewer(found[AHEAD], found[name]) for name in (ONE, GROUPS)))
+                    for what, found in compared.items()
+                ),
+            ),
         )
 
 
@@ -178,11 +227,14 @@ def lateness(base: Case, rates: Mapping[str, float], tell: Tell) -> Lateness:
         found[load] = {name: lates(base, name, rate) for name in SCHEDULERS}
         stay[load] = {name: lates(base, name, rate, follows=False) for name in SCHEDULERS}
         soon[load] = lates(replace(base, adjust=0.0), AHEAD, rate)
+    tell("late micro-batches with a longer window, and with late reports")
+    window = {load: lates(replace(base, adjust=WINDOW), AHEAD, load * rates[ONE]) for load in BEYOND}
+    report = {load: lates(replace(base, report=REPORT), AHEAD, load * rates[ONE]) for load in BEYOND}
     own = {name: lates(base, name, CALM * rates[name]) for name in SCHEDULERS}
     tell("late micro-batches with as many tasks at least")
     least = Parallelism(*(_mostly(found[CALM][ONE], side) for side in SIDES))
     floor = {name: lates(base, name, CALM * rates[ONE], least=least) for name in SCHEDULERS}
-    return Lateness(found, stay, soon, floor, least, own, rates[AHEAD] / rates[ONE])
+    return Lateness(found, stay, soon, window, report, floor, least, own, rates[AHEAD] / rates[ONE])
 
 
 def lates(case: Case, name: str, rate: float, *, follows: bool = True, least: Parallelism | None = None) -> Runs:
@@ -233,8 +285,57 @@ def spikes(rate: float, interval: float, batches: int, seed: int) -> Rate:
 
 
 def percent(found: Runs) -> str:
-    """The share of late ones, in words."""
-    return f"{late(found).mean:.1%}".replace("%", " %")
+    """The share of late ones and its standard error, in words."""
+    share = late(found)
+    return f"{100 * share.mean:.1f} ± {100 * share.error:.1f} %"
+
+
+def times(ratio: Measured) -> str:
+    """A ratio and its standard error, in words.
+
+    >>> times(Measured(0.923, 0.061))
+    '0.92 ± 0.06'
+    """
+    return f"{ratio.mean:.2f} ± {ratio.error:.2f}"
+
+
+def apart(ratio: Measured) -> str:
+    """The same, and whether two standard errors tell it apart from 1.
+
+    >>> apart(Measured(0.92, 0.06)), apart(Measured(0.78, 0.05))
+    ('0.92 ± 0.06 (two standard errors do not tell this from 1)', '0.78 ± 0.05')
+    """
+    near = abs(ratio.mean - 1) <= 2 * ratio.error
+    return f"{times(ratio)}{' (two standard errors do not tell this from 1)' if near else ''}"
+
+
+def counted(soon: Measured, floor: Measured, between: Measured) -> str:
+    """What counts, by how much less late group-ahead is if it acts as soon, if it has no fewer tasks, and the former
+    over the latter.
+
+    >>> fewer_late, as_late = Measured(0.8, 0.05), Measured(0.98, 0.04)
+    >>> counted(fewer_late, fewer_late, fewer_late)
+    'So both count, and how soon tasks are added counts more.'
+    >>> counted(fewer_late, fewer_late, as_late)
+    'So both count; which counts more, two standard errors do not tell.'
+    >>> counted(fewer_late, as_late, fewer_late)
+    'So how soon tasks are added counts; of how many are there, two standard errors do not tell it.'
+    """
+    both = (("how soon tasks are added", soon), ("how many are there", floor))
+    count = [name for name, ratio in both if _at_most(ratio) < 1]
+    if not count:
+        return "Two standard errors do not tell that either counts."
+    if len(count) == 1:
+        (other,) = (name for name, _ in both if name not in count)
+        return f"So {count[0]} counts; of {other}, two standard errors do not tell it."
+    if abs(between.mean - 1) <= 2 * between.error:
+        return "So both count; which counts more, two standard errors do not tell."
+    return f"So both count, and {both[between.mean > 1][0]} counts more."
+
+
+def _at_most(ratio: Measured) -> float:
+    """The ratio plus two standard errors."""
+    return ratio.mean + 2 * ratio.error
 
 
 def late(found: Runs) -> Measured:

@@ -118,6 +118,41 @@ class Paired:
         """All of them, as a sentence: how far rounds differ by themselves."""
         return f"Round by round it is {', '.join(f'{ratio:.2f}' for ratio in self.ratios)}."
 
+    @property
+    def told(self) -> str:
+        """The same, with what the rounds tell: which of the two is less, or nothing if they lie on both sides of 1.
+
+        >>> print(Paired((1.09, 0.90, 1.16)).told)
+        Round by round it is 1.09, 0.90, 1.16: the 3 rounds lie on both sides of 1, and do not tell the two apart.
+        >>> print(Paired((1.05, 1.02)).told)
+        Round by round it is 1.05, 1.02: above 1 in all 2 rounds.
+        """
+        many = len(self.ratios)
+        side = "above" if min(self.ratios) > 1 else "below" if max(self.ratios) < 1 else None
+        if side is None:
+            told = f"the {many} rounds lie on both sides of 1, and do not tell the two apart."
+        else:
+            told = f"{side} 1 in all {many} rounds." if many > 1 else f"{side} 1 in the one round that there is."
+        return f"{self.said.removesuffix('.')}: {told}"
+
+
+def longer(ours: Rounds, theirs: Rounds) -> str:
+    """How much longer ours takes on average of the rounds, and in which parts: averages add up, and medians do not.
+
+    >>> slow, quick = Shares("x", 1, 300.0, 100.0, 5.0, 195.0), Shares("y", 1, 200.0, 120.0, 5.0, 75.0)
+    >>> longer(Rounds((slow,)), Rounds((quick,)))
+    '100 ms longer on average of the rounds: -20 ms of scheduling, 0 ms of communication and 120 ms of execution'
+    """
+    pairs = list(zip(ours.each, theirs.each, strict=True))
+    more = {
+        part: float(np.mean([getattr(mine, part) - getattr(other, part) for mine, other in pairs]))
+        for part in ("total", *PARTS)
+    }
+    scheduling, communication, execution = (f"{more[part]:,.0f} ms of {part}" for part in PARTS)
+    return (
+        f"{more['total']:,.0f} ms longer on average of the rounds: {scheduling}, {communication} and {execution}"
+    ).replace("-0 ms", "0 ms")
+
 
 def rounds() -> dict[tuple[str, int], Rounds]:
     """By the way of computing and the rows of a micro-batch: its rounds, in the order of their numbers."""

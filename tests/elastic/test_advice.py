@@ -119,6 +119,15 @@ def test_rows_that_take_no_time_leave_the_trigger_to_the_latency() -> None:
         (seen(0.1, 0.0, [5] * 9, outside=-3.0), None, 0.1, "-3.0 were outside of its rows; give a number from 0 to"),
         (seen(0.1, 0.0, [5] * 9, outside=0.2), None, 0.1, "0.2 were outside of its rows"),
         (seen(0.1, 0.0, [5] * 9), None, 1.0, "little is 1.0"),
+        (seen(0.1, 0.0, [5] * 9), None, "a", "little is 'a'; give a share above 0 and below 1"),
+        (seen(0.1, 0.0, [5] * 9), [5.0], 0.1, r"latency is \[5.0\]; give seconds as a number"),
+        (
+            [Timed(float(t), 5, 1.0) for t in (0, 5, 2, 9, 1, 10)],
+            None,
+            0.1,
+            "began at 2.0 s comes after one that began at 5.0 s; give them in the order of time",
+        ),
+        ([Timed(math.nan, 5, 1.0)] * 6, None, 0.1, "began at nan s"),
     ],
 )
 def test_what_it_cannot_work_with_is_refused(batches, latency, little, said) -> None:

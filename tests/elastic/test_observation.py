@@ -49,12 +49,22 @@ def test_fewer_tasks_take_no_longer_than_expected_where_stages_are_not_told(
         ({"interval": "1"}, "interval is '1'; give a number, such as 1.0"),
         ({"rows": None}, "rows is None; give a number"),
         ({"map_time": "0.1", "reduce_time": 0.0}, "map_time is '0.1'; give a number"),
+        ({"ran": (2, 1)}, r"ran is \(2, 1\); give the numbers of map and of reduce tasks, such as Parallelism\(2, 1\)"),
+        ({"map_time": 0.3, "reduce_time": 0.3}, "reduce_time is 0.3 of a processing time of 0.5; give parts of it, or"),
+        ({"stopped": -1.0}, "stopped is -1.0; give a finite number of at least 0"),
+        ({"stopped": None}, "stopped is None; give a number"),
+        ({"stopped": 0.6}, "stopped is 0.6 of a processing time of 0.5; give a part of it"),
         ({"map_time": 0.1}, "map_time is 0.1 and reduce_time is None; give both, or neither"),
     ],
 )
 def test_what_cannot_have_been_measured_is_refused(measured: dict[str, object], said: str) -> None:
     with pytest.raises(SkewlessError, match=said):
         Observation(**{"interval": 1.0, "processing": 0.5, "rows": 10, "keys": 2, **measured})
+
+
+def test_parts_that_were_timed_apart_may_add_up_to_a_hair_more_than_the_whole() -> None:
+    assert Observation(1.0, 0.3, 10, 2, map_time=0.1, reduce_time=0.2).staged  # 0.1 + 0.2 > 0.3
+    assert Observation(1.0, 0.3, 10, 2, stopped=0.1 + 0.2).unstopped.processing == 0.0
 
 
 @pytest.mark.parametrize("number", [0, -1, 1.5, True, "2"])

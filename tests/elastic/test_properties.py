@@ -26,10 +26,10 @@ STAGE = st.floats(0.01, 0.3) | st.floats(0.3, 1.2)
 
 
 @st.composite
-def bounds(draw: st.DrawFn) -> tuple[Parallelism, Parallelism, Parallelism]:
+def bounds(draw: st.DrawFn, highest: int = 24) -> tuple[Parallelism, Parallelism, Parallelism]:
     """The least, the most, and numbers to start with."""
-    maps = sorted(draw(st.lists(st.integers(1, 24), min_size=3, max_size=3)))
-    reduces = sorted(draw(st.lists(st.integers(1, 24), min_size=3, max_size=3)))
+    maps = sorted(draw(st.lists(st.integers(1, highest), min_size=3, max_size=3)))
+    reduces = sorted(draw(st.lists(st.integers(1, highest), min_size=3, max_size=3)))
     least, start, most = (Parallelism(*pair) for pair in zip(maps, reduces, strict=True))
     return least, most, start
 
@@ -145,6 +145,29 @@ def test_every_spike_is_recovered_from(case: Spike, stride: str, d: int, calm: i
     decisions = 2 if stride == "straight" else tasks(case.most) - tasks(scaler.parallelism)
     steps = follow(scaler, [case.spike] * (decisions * d + 2 + 3 * d))
     assert all(step.ratio <= ABOVE for step in steps[decisions * d + 1 :])
+
+
+@given(bounds(6), STRIDES, st.integers(1, 3), LOADS, st.booleans(), st.floats(0, 3))
+def test_a_constant_load_comes_to_rest_where_every_change_stops_all_tasks(
+    within: tuple[Parallelism, Parallelism, Parallelism], stride: str, d: int, load: Load, staged: bool, stop: float
+) -> None:
+    """What arrives during a stop waits, as does work that is too much; the scaler is told which part is the stop's."""
+    least, most, start = within
+    scaler = Scaler(least, most, start, stride=stride, d=d)
+    queued = stopped = 0.0
+    ran, moved, ratios = start, 0, []
+    for number in range(1500):
+        if scaler.parallelism != ran:
+            ran, moved, queued, stopped = scaler.parallelism, number, queued + stop, stopped + stop
+        seen = load.seen(ran, staged=staged)
+        work = queued - stopped  # of the same kind as the other work
+        more = {"map_time": seen.map_time + work, "reduce_time": seen.reduce_time} if staged else {}
+        scaler.observe(replace(seen, processing=seen.processing + queued, stopped=stopped, **more))
+        ratios.append(seen.ratio + queued)
+        queued = max(0.0, queued + seen.processing - 1.0)
+        stopped = min(stopped, queued)
+    assert moved < 1000
+    assert ratios[-1] <= ABOVE or ran == most
 
 
 @given(spikes(), st.floats(0.01, 1), st.floats(0.01, 1), STRIDES, D, st.booleans())

@@ -187,6 +187,26 @@ def test_what_was_gained_under_another_load_says_nothing() -> None:
     assert trace(follower, [USUAL, *risen], staged=False) == [(0.85, 2, 2), (1.8, 4, 2), (1.15, 6, 2)]
 
 
+def test_what_was_gained_before_w_was_fine_again_says_nothing() -> None:
+    follower = Scaler(Parallelism(2, 1), Parallelism(64, 1), d=1)
+    maps = [follower.observe(Observation(1.0, ratio, 1000, 0)).map for ratio in (0.85, 1.8, 0.85, 1.2)]
+    assert maps == [2, 4, 4, 6]  # 4 * 1.2 / 0.9 = 5.3, and not 4 * 0.6 / 0.3
+
+
+def test_of_sides_that_grew_unequally_the_one_that_grew_more_counts() -> None:
+    follower = Scaler(FEW, Parallelism(64, 64), Parallelism(2, 3), d=1)
+    numbers = [follower.observe(seen) for seen in only_w(1.35, 1.0)]
+    # 1.5 and 1.67 times the tasks gained 0.35: 0.525 shrinks, 0.475 does not, and 5 * 0.525 / 0.425 = 6.2.
+    assert numbers == [Parallelism(3, 5), Parallelism(4, 7)]
+
+
+def test_of_micro_batches_that_are_as_extreme_the_newest_speaks() -> None:
+    follower = scaler()
+    for ratio, rows in ((0.85, 1000), (1.2, 2000), (1.2, 1000)):
+        then = follower.observe(Observation(1.0, ratio, rows, 70))
+    assert then == Parallelism(3, 3)  # by the newest the rate is what it was; by the one before only it rose
+
+
 def test_the_count_starts_anew_when_w_leaves_the_zone() -> None:
     follower = scaler(d=3)
     for seen in only_w(0.95, 0.95, 0.85, 0.95, 0.95, 0.75, 0.95, 0.95):
@@ -233,6 +253,16 @@ def test_a_decision_may_be_reversed_after_the_grace_only() -> None:
     follower = scaler(d=2)
     maps = [follower.observe(seen).map for seen in only_w(1.2, 1.2, 0.3, 0.3, 0.3, 1.2, 1.2, 1.2)]
     assert maps == [2, 3, 3, 3, 2, 2, 2, 3]  # the fourth and the seventh would reverse
+
+
+def test_no_task_is_added_because_of_a_stop_and_none_is_given_up_until_it_is_worked_off() -> None:
+    follower = scaler(d=1, stride="straight")
+    left = [(2.4, 2.0), (1.8, 1.4), (1.2, 0.8), (0.85, 0.45)]  # 0.4 of work, and what is left of a stop
+    for ratio, stopped in left:
+        assert follower.observe(Observation(1.0, ratio, 1000, 70, stopped=stopped)) == Parallelism(2, 2)
+    assert follower.observe(Observation(1.0, 2.6, 1000, 70, 1.4, 0.2, stopped=1.0)) == Parallelism(4, 2)  # 1.6 of work
+    idle = Observation(1.0, 0.7, 1000, 70, 0.15, 0.1, stopped=0.05)
+    assert [follower.observe(each).map for each in (idle, idle)] == [4, 2]  # after the grace
 
 
 def test_a_task_that_is_needed_is_not_given_up() -> None:

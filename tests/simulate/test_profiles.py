@@ -72,11 +72,80 @@ def test_numbers_of_tasks_follow_where_the_engine_lets_them(rescale, grown) -> N
         assert found.starts[1] == 4 + rescale
 
 
+class Scripted:
+    """Changes the numbers of map tasks when it is told to, and keeps what it hears."""
+
+    def __init__(self, *maps: int) -> None:
+        self.left, self.parallelism, self.told = list(maps), Parallelism(1, 1), []
+
+    def observe(self, seen):
+        self.told.append(seen)
+        self.parallelism = Parallelism(self.left.pop(0), 1)
+        return self.parallelism
+
+
+@given(st.lists(st.integers(1, 6), min_size=12, max_size=12), st.integers(0, 12).map(lambda n: n / 4))
+def test_w_has_in_it_what_arrived_while_tasks_had_stopped(maps, rescale) -> None:
+    profile, source = Profile("x", continuous=True, rescale=rescale), Source(Recorded(np.arange(5)), rate=3.0)
+    scaler = Scripted(*maps)
+    found = follow(
+        source,
+        halves,
+        OneAtATime(Scheduling(), scaler.parallelism),
+        Costs(tuple=0.5),
+        1.0,
+        12.0,
+        tasks=scaler.parallelism,
+        scaler=scaler,
+        profile=profile,
+    )
+    # With all of the work in map tasks, what is queued is what a micro-batch waits for.
+    assert found.ratios.tolist() == pytest.approx(found.delays.tolist())
+    assert [seen.ratio for seen in scaler.told] == pytest.approx(found.delays.tolist())
+    ran = [1, *found.map_tasks.tolist()]
+    left = 0.0  # of stops; work that is queued is done before it
+    for number, seen in enumerate(scaler.told):
+        left += rescale if ran[number + 1] != ran[number] else 0.0
+        assert seen.stopped == pytest.approx(left, abs=1e-9)
+        left = min(left, max(0.0, seen.ratio - 1.0))
+
+
+def test_a_stop_is_no_work_that_more_tasks_would_have_done_sooner() -> None:
+    source = Source(Recorded(np.arange(5)), rate=3.0)
+    scaler = Scaler(Parallelism(1, 1), Parallelism(64, 1), d=1)
+    start, seconds = scaler.parallelism, 60.0
+    costs, profile = Costs(tuple=1.0), Profile("x", continuous=True, rescale=5.0)
+    found = follow(
+        source,
+        halves,
+        OneAtATime(Scheduling(), start),
+        costs,
+        1.0,
+        seconds,
+        tasks=start,
+        scaler=scaler,
+        profile=profile,
+    )
+    assert found.delays.max() > 7
+    assert (found.ratios[-1], found.delays[-1]) == (pytest.approx(0.75), pytest.approx(0.75))
+    assert found.map_tasks[-1] == 4  # 3 seconds of work in 4 tasks, though 5 are not enough for what is queued at first
+
+
 def test_what_no_engine_has_is_refused() -> None:
     with pytest.raises(SkewlessError, match="0 operations"):
         Profile("x", steps=0)
+    with pytest.raises(SkewlessError, match=r"1\.5 operations; give a whole number"):
+        Profile("x", steps=1.5)  # type: ignore[arg-type]  # no int
     with pytest.raises(SkewlessError, match="event is -1"):
         Profile("x", event=-1.0)
+    with pytest.raises(SkewlessError, match="place is inf seconds; give a finite number"):
+        Profile("x", place=float("inf"))
+    with pytest.raises(SkewlessError, match="place is None; give seconds as a number"):
+        Profile("x", place=None)  # type: ignore[arg-type]  # no number
+    with pytest.raises(SkewlessError, match="rescale is '2 s'; give seconds as a number"):
+        Profile("x", rescale="2 s")  # type: ignore[arg-type]  # no number
+    with pytest.raises(SkewlessError, match="recovers is 'none'; give \"task\""):
+        Profile("x", recovers="none")  # type: ignore[arg-type]  # neither of the two
     with pytest.raises(SkewlessError, match="cannot change"):
         Slots(Profile("storm", rescale=None), COSTS, TWO).change(0.0, TWO)
     with pytest.raises(SkewlessError, match="3 blocks and 2 buckets for 2 map and 2 reduce"):

@@ -124,6 +124,34 @@ def test_a_change_waits_for_the_next_message_the_next_group_or_the_adjustment_wi
     assert list(first.values()) == [16, 21, 17]  # 15.9 + 0.5 is after micro-batch 16 started
 
 
+def first_with(scheduler: GroupAhead, tasks: Parallelism, after: int, at: float) -> int:
+    """The first micro-batch that runs with these numbers, which are decided then, after that micro-batch started."""
+    for batch in range(1, 31):
+        if scheduler.start(batch, float(batch), 0.0).tasks == tasks:
+            return batch
+        if batch == after:
+            scheduler.change(at, tasks)
+    return 0
+
+
+def test_what_is_heard_of_by_then_is_in_the_message_of_the_next_group() -> None:
+    ahead = GroupAhead(Scheduling(message=0.25), ONE, 5, lead=0.5, adjust=5.0)
+    assert first_with(ahead, Parallelism(4, 4), after=4, at=4.4) == 6  # made from 5.5 on; its window would end at 9.4
+    ahead = GroupAhead(Scheduling(message=0.25), ONE, 5, lead=0.5, adjust=5.0, report=1.2)
+    assert first_with(ahead, Parallelism(4, 4), after=4, at=4.4) == 11  # heard of at 5.6, too late for that message
+
+
+def test_the_adjustment_window_is_what_a_message_with_the_new_numbers_takes() -> None:
+    ahead = GroupAhead(Scheduling(message=0.25, task=0.25), ONE, 30)
+    assert first_with(ahead, Parallelism(4, 4), after=15, at=15.0) == 18  # 15 + 0.25 + 8 / 4; by the old ones 15.75
+
+
+def test_an_update_is_in_force_for_a_micro_batch_that_still_waits_for_its_message() -> None:
+    ahead = GroupAhead(Scheduling(message=0.5), ONE, 5, lead=0.0, adjust=0.25, report=0.125)
+    ahead.change(1.0, Parallelism(4, 4))
+    assert ahead.start(1, 1.0, 0.0) == (1.5, Parallelism(4, 4), 0.5)  # complete at 1, in force from 1.375 on
+
+
 def test_the_message_costs_more_with_more_tasks_and_is_shared_by_its_group() -> None:
     cost = Scheduling(message=0.5, task=0.25)
     assert OneAtATime(cost, ONE).share(Parallelism(2, 2)) == 1.5
@@ -149,6 +177,16 @@ def test_the_scaler_is_told_of_the_work_and_its_share_of_the_scheduling() -> Non
     ("make", "said"),
     [
         (lambda: Scheduling(message=-1.0), "message is -1.0 seconds"),
+        (lambda: Scheduling(message="a"), "message is 'a'; give seconds as a number"),
+        (lambda: run([1.0], OneAtATime(Scheduling(), Parallelism(4, 1))), "scheduler starts with Par.*map=4.*the same"),
+        (lambda: [run([1.0] * 3, one) for one in [Groups(Scheduling(), ONE, 2)] * 2], "has started 3 micro-batches"),
+        (lambda: [run([1.0], one) for one in [OneAtATime(Scheduling(), ONE)] * 2], "make a new one for each run"),
+        (lambda: [run([1.0], one) for one in [GroupAhead(Scheduling(), ONE, 2)] * 2], "make a new one for each run"),
+        (
+            lambda: run([1.0], OneAtATime(Scheduling(), ONE), failures=(99, 0)),
+            "micro-batch 0; give numbers from 1 to 1",
+        ),
+        (lambda: run([1.0], OneAtATime(Scheduling(), ONE), failures=(1, 2)), "micro-batch 2; give numbers from 1 to 1"),
         (lambda: Groups(Scheduling(), ONE, 0), "group is 0"),
         (lambda: GroupAhead(Scheduling(), ONE, True), "group is True"),
         (lambda: GroupAhead(Scheduling(), ONE, 2, lead=float("nan")), "lead is nan"),
@@ -162,6 +200,21 @@ def test_the_scaler_is_told_of_the_work_and_its_share_of_the_scheduling() -> Non
 def test_what_cannot_be_is_refused_with_its_value(make, said) -> None:
     with pytest.raises(SkewlessError, match=said):
         make()
+
+
+@given(WORKS, EIGHTH, st.integers(1, 7))
+def test_w_has_the_wait_for_a_message_that_is_not_sent_ahead(works, cost, group) -> None:
+    scheduling = Scheduling(message=cost)
+    alone = run(works, GroupAhead(scheduling, ONE, 1, lead=0.0))
+    assert alone.ratios.tolist() == pytest.approx(alone.delays.tolist())
+    groups, ahead = Groups(scheduling, ONE, group), GroupAhead(scheduling, ONE, group, lead=0.0)
+    assert (run(works, ahead).ratios <= run(works, groups).ratios + 1e-9).all()
+
+
+def test_w_has_the_part_of_the_wait_that_is_left_if_a_message_comes_too_late() -> None:
+    ahead = GroupAhead(Scheduling(message=0.75), ONE, 2, lead=0.5)
+    assert run([0.5] * 4, ahead).ratios.tolist() == [0.625] * 4  # a quarter of a second for two micro-batches
+    assert run([0.5] * 4, GroupAhead(Scheduling(message=0.75), ONE, 2)).ratios.tolist() == [0.5] * 4
 
 
 @given(st.lists(st.integers(1, 24).map(lambda n: n / 8), min_size=1, max_size=20))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import NamedTuple, SupportsFloat
 
 import numpy as np
@@ -144,10 +145,12 @@ def advise(batches: Sequence[Timed], latency: float | None = None, little: float
     >>> round(found.fixed, 3), round(found.share, 2), round(found.trigger, 2), round(found.share_then, 2)
     (0.3, 0.51, 3.56, 0.21)
     """
-    if isinstance(latency, str):
+    if latency is not None and not isinstance(latency, SupportsFloat):
         raise SkewlessError(f"latency is {latency!r}; give seconds as a number, such as 5.0")
     if latency is not None and not (math.isfinite(latency) and latency > 0):
         raise SkewlessError(f"latency is {latency} seconds; give a finite number above 0")
+    if not isinstance(little, SupportsFloat):
+        raise SkewlessError(f"little is {little!r}; give a share above 0 and below 1, such as 0.1")
     if not 0 < little < 1:
         raise SkewlessError(f"little is {little}; give a share above 0 and below 1, such as 0.1")
     for batch in batches:
@@ -168,6 +171,12 @@ def advise(batches: Sequence[Timed], latency: float | None = None, little: float
             raise SkewlessError(
                 f"of a micro-batch of {batch.seconds} seconds {batch.outside} were outside of its rows; give a number "
                 f"from 0 to {batch.seconds}"
+            )
+    for before, after in pairwise(seen):
+        if not before.began <= after.began:
+            raise SkewlessError(
+                f"a micro-batch that began at {after.began} s comes after one that began at {before.began} s; give "
+                "them in the order of time, from after the last time that the clock was set back"
             )
     rows, seconds = np.array([batch.rows for batch in seen]), np.array([batch.seconds for batch in seen])
     fixed, a_row, exact = _fit(rows, seconds, np.array([batch.outside for batch in seen]))

@@ -9,6 +9,9 @@ from typing import SupportsFloat
 from skewless.core.errors import SkewlessError
 from skewless.elastic.parallelism import SIDES, Parallelism, Side
 
+_MEASURED = ("processing", "rows", "keys", "map_time", "reduce_time", "stopped")
+_CLOCKS = 1e-6  # relative: parts that are timed apart may add up to so much more than the whole
+
 
 @dataclass(frozen=True)
 class Observation:
@@ -30,6 +33,10 @@ class Observation:
         The numbers of tasks that the micro-batch ran with. Give them if a decision takes some micro-batches to come
         into force: the micro-batches until then say nothing about the new numbers, and are passed over. If not given,
         the micro-batch ran with the numbers that were decided last.
+    stopped
+        The part of `processing` that is left of a stop: some engines stop all tasks to change their numbers, and what
+        arrived meanwhile waits. No tasks are added because of it, as that would be another stop, and none are given
+        up until it is worked off.
 
     Examples
     --------
@@ -47,10 +54,11 @@ class Observation:
     map_time: float | None = None
     reduce_time: float | None = None
     ran: Parallelism | None = None
+    stopped: float = 0.0
 
     def __post_init__(self) -> None:
         """Refuse what cannot have been measured."""
-        for name in ("interval", "processing", "rows", "keys", "map_time", "reduce_time"):
+        for name in ("interval", *_MEASURED):
             value = getattr(self, name)
             optional = value is None and name in ("map_time", "reduce_time")
             if not optional and not isinstance(value, SupportsFloat):
@@ -62,15 +70,38 @@ class Observation:
                 f"map_time is {self.map_time} and reduce_time is {self.reduce_time}; give both, or neither if one is "
                 "not known"
             )
-        for name in ("processing", "rows", "keys", "map_time", "reduce_time"):
+        for name in _MEASURED:
             value = getattr(self, name)
             if value is not None and not (math.isfinite(value) and value >= 0):
                 raise SkewlessError(f"{name} is {value}; give a finite number of at least 0")
+        whole = self.processing * (1 + _CLOCKS)
+        if self.map_time is not None and self.reduce_time is not None and self.map_time + self.reduce_time > whole:
+            raise SkewlessError(
+                f"map_time is {self.map_time} and reduce_time is {self.reduce_time} of a processing time of "
+                f"{self.processing}; give parts of it, or neither if stages go on at the same time"
+            )
+        if self.stopped > whole:
+            raise SkewlessError(
+                f"stopped is {self.stopped} of a processing time of {self.processing}; give a part of it"
+            )
+        if self.ran is not None and not isinstance(self.ran, Parallelism):
+            raise SkewlessError(
+                f"ran is {self.ran!r}; give the numbers of map and of reduce tasks, such as Parallelism(2, 1)"
+            )
 
     @property
     def ratio(self) -> float:
         """Processing time over interval, the paper's W. Above 1, micro-batches queue."""
         return self.processing / self.interval
+
+    @property
+    def unstopped(self) -> Observation:
+        """The same without what is left of a stop.
+
+        >>> Observation(interval=1.0, processing=2.5, rows=10, keys=1, stopped=2.0).unstopped.ratio
+        0.5
+        """
+        return replace(self, processing=max(0.0, self.processing - self.stopped), stopped=0.0)
 
     @property
     def rate(self) -> float:

@@ -82,6 +82,10 @@ class Scaler:
     least extreme one counts, so that a decision goes no further than all of them ask for. The exception is W above
     `thres` with more rows in each of the `d` than in the one before: rows pile up then, and the newest one counts.
 
+    Where an engine stops all tasks to change their numbers, what is left of the stop makes W high though the numbers
+    are right. An observation tells that part as `stopped`: no tasks are added because of it, and none are given up
+    until it is worked off. Without this each change would bring about the next.
+
     After a spike that the bounds allow for, "straight" has W at most `thres` again within 2 d + 2 micro-batches. These
     are micro-batches in which rows do not pile up: a source without a limit gives a micro-batch all rows that came
     while the one before ran. Until tasks are added, each is longer than the one before then, and the tasks that are
@@ -158,6 +162,9 @@ class Scaler:
         if seen.ran is not None and seen.ran != self.parallelism:
             return self.parallelism
         zone = self.zones.of(seen.ratio)
+        if zone == "out" and seen.stopped:
+            seen = seen.unstopped
+            zone = "out" if self.zones.of(seen.ratio) == "out" else "stay"
         if zone != self._zone:
             self._run.clear()
             self._zone, self._before, self._tried = zone, self._newest, None

@@ -95,8 +95,6 @@ def straight(case: Case, sides: tuple[Side, ...]) -> Parallelism:
     if case.direction == "out" and case.seen.staged and len(case.free) > len(sides):
         *_, last = _by_ratio(case, sides), *_one_by_one(case, _by_ratio(case, sides))
         return last
-    if case.direction == "out" and _left(case, _staged(case, sides)) <= 0:
-        sides = case.free
     shrinking = next(
         part for part in (_gained(case, sides), _staged(case, sides), case.seen.ratio) if _left(case, part) > 0
     )

@@ -46,8 +46,8 @@ class Followed:
     scheduling
         Seconds that it waited for a message, when it could have started otherwise.
     ratios
-        W, as the scaler is told: the work that was queued before it, its share of the scheduling, and the time of its
-        stages, over the interval.
+        W, as the scaler is told: what was queued before it, its share of the scheduling, and the time of its stages,
+        over the interval. Where tasks have stopped, what arrived meanwhile is queued.
     map_tasks, reduce_tasks
         How many it ran with.
     busy
@@ -113,8 +113,8 @@ def follow(
     """Process micro-batches for so many seconds, a whole number of intervals, one after the other.
 
     A micro-batch is divided for the numbers of tasks that are in force when it starts, also if it has waited. When it
-    is done, the scaler is told, and what it decides goes to the scheduler. W has the work in it that was queued before
-    the micro-batch: else tasks would be given up while there is a queue.
+    is done, the scaler is told, and what it decides goes to the scheduler. W has in it what was queued before the
+    micro-batch, be it because of work or because tasks stopped: else tasks would be given up while there is a queue.
 
     Parameters
     ----------
@@ -123,7 +123,7 @@ def follow(
     divides
         Makes a partitioner for numbers of tasks.
     scheduler
-        Starts micro-batches; it has the same numbers of tasks at the beginning.
+        Starts micro-batches; a new one, with the same numbers of tasks at the beginning.
     costs
         What the work costs.
     interval
@@ -160,16 +160,25 @@ def follow(
     """
     if scaler is not None and scaler.parallelism != tasks:
         raise SkewlessError(f"the scaler starts with {scaler.parallelism} and the tasks with {tasks}; give the same")
+    if scheduler.tasks != tasks:
+        raise SkewlessError(f"the scheduler starts with {scheduler.tasks} and the tasks with {tasks}; give the same")
+    if scheduler.last:
+        raise SkewlessError(f"the scheduler has started {scheduler.last} micro-batches; make a new one for each run")
+    batches = intervals(seconds, interval)
+    beyond = sorted(number for number in failures if not 1 <= number <= batches)
+    if beyond:
+        raise SkewlessError(f"a task fails in micro-batch {beyond[0]}; give numbers from 1 to {batches}")
     intake, slots = Intake(source, interval, release), Slots(profile, costs, tasks)
     made, partitioner = tasks, divides(tasks)
     wanted, rows = tasks, []
-    busy = queued = 0.0
-    for number in range(1, intervals(seconds, interval) + 1):
+    busy = queued = stopped = 0.0  # stopped: the part of what is queued that stops have left
+    for number in range(1, batches + 1):
         begun = scheduler.start(number, number * interval, slots.free)
         at = begun.at
         if begun.tasks != made:
             made, partitioner = begun.tasks, divides(begun.tasks)
             at = max(at, slots.change(at, made))
+            queued, stopped = queued + at - begun.at, stopped + at - begun.at
         batch = intake.take(partitioner)
         ran = slots.run(batch.divided, at + batch.late, number in failures)
         stages = max(ran.map_time, ran.reduce_time) if profile.continuous else ran.map_time + ran.reduce_time
@@ -178,9 +187,9 @@ def follow(
         keys = 0
         if scaler is not None:
             keys = len(np.unique(batch.keys))
-            # What is queued before it is work of the same kind, which more tasks would have done sooner.
-            more = 1 + queued / stages if stages > 0 else 1.0
-            seen = Observation(interval, work + queued, len(batch.keys), keys, ran=made)
+            # What is queued before it is work of the same kind, which more tasks would have done sooner; a stop is not.
+            more = 1 + (queued - stopped) / stages if stages > 0 else 1.0
+            seen = Observation(interval, work + queued, len(batch.keys), keys, ran=made, stopped=stopped)
             if not profile.continuous:  # else stages go on at the same time, and are no parts of a sum
                 seen = replace(seen, map_time=more * ran.map_time, reduce_time=more * ran.reduce_time)
             then = scaler.observe(seen)
@@ -189,6 +198,7 @@ def follow(
                 scheduler.change(ran.finish, then)
         ended = (at, ran.finish, begun.scheduling, (work + queued) / interval)
         queued = max(0.0, queued + work - interval)
+        stopped = min(stopped, queued)
         rows.append((len(batch.keys), keys, *ended, made.map, made.reduce))
     tuples, distinct, starts, finishes, scheduling, ratios, maps, reduces = np.array(rows, dtype=np.float64).T
     counts = [column.astype(np.int64) for column in (tuples, distinct, maps, reduces)]

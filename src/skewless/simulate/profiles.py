@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, SupportsFloat
 
 import numpy as np
 
@@ -55,12 +56,21 @@ class Profile:
 
     def __post_init__(self) -> None:
         """Refuse what no engine has."""
-        if self.steps < 1:
-            raise SkewlessError(f"a reduce task of {self.steps} operations; give at least 1")
+        if not isinstance(self.steps, int) or isinstance(self.steps, bool) or self.steps < 1:
+            raise SkewlessError(f"a reduce task of {self.steps!r} operations; give a whole number of at least 1")
         for name in ("place", "event", "rescale"):
-            value = getattr(self, name)
-            if value is not None and not value >= 0:
-                raise SkewlessError(f"{name} is {value} seconds; give at least 0")
+            value: object = getattr(self, name)
+            if value is None and name == "rescale":
+                continue
+            if not isinstance(value, SupportsFloat):
+                raise SkewlessError(f"{name} is {value!r}; give seconds as a number, such as 0.1")
+            if not (math.isfinite(value) and float(value) >= 0):
+                raise SkewlessError(f"{name} is {value} seconds; give a finite number of at least 0")
+        if self.recovers not in ("task", "batch"):
+            raise SkewlessError(
+                f'recovers is {self.recovers!r}; give "task" if a task that fails is run again, or "batch" if the '
+                "whole micro-batch is"
+            )
 
     def times(self, divided: Divided, costs: Costs) -> tuple[FloatArray, FloatArray]:
         """Seconds of each map and each reduce task."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, SupportsFloat
 
 from skewless.core.errors import SkewlessError
 from skewless.elastic import Parallelism
@@ -55,7 +55,18 @@ class Start(NamedTuple):
 
 
 class Scheduler(Protocol):
-    """Starts micro-batches, one after the other, numbered from 1."""
+    """Starts micro-batches, one after the other, numbered from 1.
+
+    Attributes
+    ----------
+    tasks
+        The numbers of tasks in force.
+    last
+        The number of the micro-batch that was started last; 0 if there was none.
+    """
+
+    tasks: Parallelism
+    last: int
 
     def start(self, batch: int, heartbeat: float, free: float) -> Start:
         """Start a micro-batch.
@@ -98,9 +109,11 @@ class OneAtATime:
 
     def __init__(self, cost: Scheduling, tasks: Parallelism) -> None:
         self.cost, self.tasks = cost, tasks
+        self.last = 0
 
     def start(self, batch: int, heartbeat: float, free: float) -> Start:
         """Send a message now, and start when it has come."""
+        self.last = batch
         seconds = self.cost.seconds(self.tasks)
         return Start(max(heartbeat, free) + seconds, self.tasks, seconds)
 
@@ -143,9 +156,11 @@ class Groups:
     def __init__(self, cost: Scheduling, tasks: Parallelism, group: int) -> None:
         self.cost, self.group = cost, _group(group)
         self.tasks = self._wanted = tasks
+        self.last = 0
 
     def start(self, batch: int, heartbeat: float, free: float) -> Start:
         """Send a message if this is the first of a group."""
+        self.last = batch
         at, seconds = max(heartbeat, free), 0.0
         if (batch - 1) % self.group == 0:
             self.tasks = self._wanted
@@ -224,25 +239,31 @@ class GroupAhead:
             _at_least_0(name, 0.0 if value is None else value)
         self.lead, self.adjust, self.report = lead, adjust, report
         self.tasks = tasks
+        self.last = 0
         self._sent = -math.inf  # when workers have the message of this group
         self._number = -1  # of this group
+        self._waited = 0.0  # what its first micro-batch has waited for the message
         self._updates: list[tuple[float, float, Parallelism]] = []  # heard of at, in force from, numbers
 
     def start(self, batch: int, heartbeat: float, free: float) -> Start:
         """Start when the workers have the message of its group, in good time or not."""
+        self.last = batch
         number = (batch - 1) // self.group
-        if number != self._number:
+        first = number != self._number
+        if first:
             self._number = number
             self._send(heartbeat)
         at = max(heartbeat, free)
         start = max(at, self._sent)
+        if first:
+            self._waited = start - at
         while self._updates and self._updates[0][1] <= start:
             self.tasks = self._updates.pop(0)[2]
         return Start(start, self.tasks, start - at)
 
     def share(self, tasks: Parallelism) -> float:
-        """Nothing, as the message is made while workers do something else."""
-        return 0.0
+        """What the group has waited for its message, over the group: nothing if it came in time."""
+        return self._waited / self.group
 
     def change(self, at: float, tasks: Parallelism) -> None:
         """Send an update as soon as it is heard of."""
@@ -266,5 +287,7 @@ def _group(group: int) -> int:
 
 
 def _at_least_0(name: str, value: float) -> None:
+    if not isinstance(value, SupportsFloat):
+        raise SkewlessError(f"{name} is {value!r}; give seconds as a number, such as 0.1")
     if not (math.isfinite(value) and value >= 0):
         raise SkewlessError(f"{name} is {value} seconds; give a finite number of at least 0")

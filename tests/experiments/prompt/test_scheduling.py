@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from experiments.prompt.engines import ENGINES, FLINK, SPARK, STORM, between, pr
 from experiments.prompt.rivals import LEARNERS, PROMPT, partitioner
 from experiments.prompt.scheduling import AHEAD, GROUPS, ONE, Case, expected, fast, measured
 from experiments.prompt.setting import Setting
-from experiments.prompt.shares import Paired, Rounds, Shares, longest, rounds
+from experiments.prompt.shares import Paired, Rounds, Shares, longer, longest, rounds
 from skewless import split
 from skewless.elastic import Parallelism
 from skewless.simulate import Followed, Scheduling, Source
@@ -67,6 +68,26 @@ def test_what_is_read_off_a_run() -> None:
     assert figure_3_6.stable_from(found) == 21
     assert found.violations == 4 / 26
     assert found.throughput(2)[:3].tolist() == [100.0, 100.0, 100.0]
+
+
+def test_the_last_late_micro_batch_and_the_changes_after_a_rise_are_read_off() -> None:
+    assert figure_5_4.RISES == 10
+    found = _done([2.0] * 9 + [0.5, 1.5, 0.5, 1.5, 0.9], [2, 4, 4, 4, 4, 4, 4, 4, 4, 4, 4, 8, 8, 6])
+    assert (figure_5_4.recovered(found), figure_5_4.changes(found)) == (3, 2)
+    assert figure_5_4.recovered(_done([2.0] * 10 + [0.5] * 4, [4] * 14)) == 0
+
+
+def test_a_rate_that_doubles_is_followed_where_each_change_stops_all_tasks() -> None:
+    made = Case(Zipf(0.5, keys=300), FEW, PROMPT, 1.0, TASKS, Scheduling(), profile=profile(FLINK, FEW))
+    rate = figure_5_4.LOAD * made.highest(ONE, 500.0)
+    found = figure_5_4.risen(made, rate)
+    assert figure_5_4.changes(found) > 0
+    assert found.delays[figure_5_4.RISES :].max() > 2  # it is late after a stop of two seconds
+    assert (found.map_tasks[-20:] == found.map_tasks[-1]).all()
+    assert found.ratios[-1] <= 0.9
+    assert found.delays[-1] <= 1
+    untold = figure_5_4.risen(made, rate, figure_5_4.Untold)
+    assert figure_5_4.changes(untold) > 2 * figure_5_4.changes(found)  # each stop has it change the numbers again
 
 
 def test_spikes_are_at_the_same_times_whatever_the_rate() -> None:
@@ -160,6 +181,36 @@ def test_ratios_are_of_the_same_round_and_medians_of_the_quantity_itself() -> No
     assert Paired.of(ours, theirs, lambda one: one.total).median == 1.0
 
 
+def test_rounds_on_both_sides_of_one_tell_nothing_apart_and_parts_of_a_difference_add_up() -> None:
+    assert "do not tell the two apart" in Paired((1.2, 0.9, 1.3)).told
+    assert "do not tell the two apart" in Paired((1.2, 1.0)).told
+    assert Paired((0.8, 0.9)).told.endswith("below 1 in all 2 rounds.")
+    assert Paired((1.2,)).told.endswith("above 1 in the one round that there is.")
+    by_hash = Rounds((Shares("hash", 1, 50.0, 20.0, 10.0, 20.0), Shares("hash", 1, 70.0, 40.0, 10.0, 20.0)))
+    planned = Rounds((Shares("partly", 1, 80.0, 10.0, 10.0, 60.0), Shares("partly", 1, 60.0, 30.0, 10.0, 20.0)))
+    assert longer(planned, by_hash).startswith("10 ms longer on average of the rounds: -10 ms of scheduling, 0 ms of")
+    assert longer(planned, by_hash).endswith("20 ms of execution")
+
+
+def test_scheduling_alone_is_less_than_the_fixed_cost_of_a_micro_batch() -> None:
+    whole, alone = measured().cost, measured("scheduling").cost
+    tasks = Parallelism(32, 32)
+    assert 0.5 * whole.seconds(tasks) < alone.seconds(tasks) < whole.seconds(tasks)
+    assert (0 < alone.message < whole.message, 0 < alone.task < whole.task) == (True, True)
+    assert 1 / (1 - whole.seconds(tasks) / gains.fourfold(whole.seconds(tasks))) == pytest.approx(gains.FACTOR)
+
+
+def test_the_guide_has_both_costs_and_what_they_mean_for_the_gain() -> None:
+    guide = (Path(__file__).parents[3] / "docs" / "scheduling.md").read_text()
+    for what, part in (("all fixed cost, as the simulator has it", "total"), ("scheduling alone", "scheduling")):
+        seconds = measured(part).cost.seconds(Parallelism(32, 32))
+        gain, interval = 1 / (1 - seconds), gains.fourfold(seconds)
+        assert f"| {what} | {seconds * 1e3:.0f} ms | {seconds:.2f} | {gain:.2f} | {interval:.2f} s |" in guide
+    whole, alone = measured().cost, measured("scheduling").cost
+    assert f"{whole.message * 1e3:.0f} ms for a micro-batch and {whole.task * 1e3:.1f} ms more for each task" in guide
+    assert f"{alone.message * 1e3:.1f} ms and {alone.task * 1e3:.2f} ms for each task" in guide
+
+
 def test_the_features_between_two_engines_go_from_one_to_the_other() -> None:
     cost = Scheduling(message=0.2)
     _, first, paid = between(FEW, cost)[0]
@@ -191,6 +242,35 @@ def test_group_ahead_hears_of_micro_batches_as_late_as_workers_report() -> None:
     rate = figure_3_6._calm(made, AHEAD, made.highest(AHEAD, 500.0, 0.9))
     acts = [figure_3_6.first_change(figure_3_6.spiked(replace(made, report=each), AHEAD, rate)) for each in (0.0, 2.0)]
     assert acts == [17, 19]
+
+
+def test_what_makes_group_ahead_later_is_said_by_the_runs_in_which_it_is_taken_away() -> None:
+    one, late, less, least = (_done([1.5] * n + [0.5] * (10 - n), [4] * 10) for n in (4, 6, 3, 1))
+    ahead = {lateness.ONE: (one,) * 3, lateness.AHEAD: (late,) * 3, lateness.GROUPS: (late,) * 3}
+    every = dict.fromkeys(lateness.LOADS, ahead)
+    made = lateness.Lateness(
+        found=every,
+        stay=every,
+        soon=dict.fromkeys(lateness.LOADS, (least,) * 3),
+        window=dict.fromkeys(lateness.BEYOND, (late,) * 3),
+        report=dict.fromkeys(lateness.BEYOND, (less,) * 3),
+        floor={**ahead, lateness.AHEAD: (less,) * 3},
+        least=Parallelism(3, 2),
+        own=ahead,
+        more=1.2,
+    )
+    said = made.reason(lateness.CALM)
+    assert "late 1.50 ± 0.00 times as often as one at a time." in said
+    assert "0.25 ± 0.00 times as often as one at a time and 0.17 ± 0.00 times as often as with the window" in said
+    assert "0.75 ± 0.00 times as often as one at a time and 0.50 ± 0.00 times as often as without that bound" in said
+    assert said.endswith("So both count, and how soon tasks are added counts more.")
+    assert "both count" not in made.reason(lateness.BEYOND[0])
+    shares, ratios = made.tables()
+    assert {len(row) for row in shares.rows} == {7}
+    of = {row[0]: [each.mean for each in row[1:]] for row in ratios.rows}
+    assert of["60% of the highest of one at a time, reports 1 s late"] == [pytest.approx(0.75), pytest.approx(0.5)]
+    assert of["45% of its own highest"] == [pytest.approx(1.5), pytest.approx(1.0)]
+    assert all(check.bound for check in made.checks())
 
 
 def test_numbers_of_tasks_follow_or_stay() -> None:
