@@ -410,6 +410,7 @@ def _clocks(runs: Sequence[tuple[str, list[dict[str, Any]]]]) -> list[str]:
             "one before it ran. Spark reports a micro-batch when the next one may have begun already: what is decided "
             "is in force in the next one or in the one after that, which is chance, and decides how much piles up.",
             110,
+            break_on_hyphens=False,
         ),
         "",
         *by_the_clock.compared([(_name(way), done) for way, done in runs], rise, fall, CALM),
@@ -453,7 +454,7 @@ def _moving(done: list[dict[str, Any]]) -> list[str]:
         "Made by `python -m benchmarks.elastic moving`, in wall-clock time, with "
         f"{MOST} local slots on {os.cpu_count()} cores.",
         "",
-        *textwrap.wrap(said, 110),
+        *textwrap.wrap(said, 110, break_on_hyphens=False),
         "",
         "| micro-batch | rows | workers with rows | W | slots that had changed owners when the driver heard of it |",
         "|---|---|---|---|---|",
