@@ -8,30 +8,45 @@ from typing import Any
 
 import numpy as np
 
-from experiments.costs import MULTIPLES, said, work
-from experiments.dalton.clustering import CLUSTERS, LATE, NEAR, PAIR, SLIDES, Pairs, Settled, pairs, settled
+from experiments.costs import said, work
+from experiments.dalton.clustering import CLUSTERS, NEAR, PAIR
 from experiments.dalton.planning import PLANNING, cut, cut_table, planning_table, told_cut, told_planning
 from experiments.dalton.rivals import BATCHED, DEFAULTS, PAPERS, PAPERS_BATCHED, RIVALS, SHOWN
 from experiments.dalton.scaling import MILDER
 from experiments.dalton.shifts import FREE, Phases, drawn_skews, phases
+from experiments.dalton.voters import (
+    CHEAPER,
+    MEMBERS,
+    PRINTED,
+    SEEDS,
+    VOTERS_RATE,
+    Clustered,
+    clustering_checks,
+    clustering_tables,
+    extrapolated,
+    settled_cheaper,
+    settled_from,
+    settled_gains,
+    unsettled,
+)
 from experiments.dalton.word_count import (
     PEAK,
-    THIRDS,
     Setup,
     at_rate,
     capacity,
     gain_checks,
     gains,
     gains_by_costs,
+    in_range,
     longer,
     of_a_run,
     part,
     printed_checks,
     printed_why,
 )
-from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
+from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Tell
 from experiments.picture import legend, lines
-from skewless.workload import Zipf, uniform_then_zipf, voters_like
+from skewless.workload import Zipf, uniform_then_zipf
 
 FRACTION: dict[Scale, float] = {"small": 1 / 8, "full": 1 / 2}
 PHASE = 240.0
@@ -42,15 +57,6 @@ BATCHED_RATE = 200_000.0
 COUNT, DRAWN = 4, 6
 SKEWED = slice(1, None, 2)
 UNIFORM = slice(0, None, 2)
-VOTERS_RATE = 2_500.0
-SEEDS = range(1, 9)
-MEMBERS, ONE = "all members", "one member of each"  # what GREEDY compares of two clusters
-CHEAPER = {MEMBERS: (100.0, 1000.0), ONE: (100.0,)}  # times that comparing takes less, so that more tuples come
-CHEAPER_SEEDS = {MEMBERS: range(1, 3), ONE: range(1, 2)}
-PRINTED = "dalton as printed"
-
-Clustered = Mapping[str, Mapping[str, Settled]]
-"""By how clusters are compared, and by algorithm."""
 
 
 def run(scale: Scale, tell: Tell) -> Outcome:
@@ -99,10 +105,10 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     tell("9b: how a micro-batch is cut")
     cuts = cut(batched, Zipf(EXPONENT, keys), BATCHED_RATE)
     planned = {times: _planned(replace(batched, planning=times), short, keys) for times in PLANNING}
-    by_pairs = _clustering(tell)
+    by_pairs = extrapolated(tell)
     c = {how: found[1.0] for how, found in by_pairs.items()}
-    again = {how: _settled(found, how, tell) for how, found in c.items()}
-    cheap = {(how, times): _settled_cheaper(again[how], how, times, tell) for how in c for times in CHEAPER[how]}
+    again = {how: settled_from(found, how, tell) for how, found in c.items()}
+    cheap = {(how, times): settled_cheaper(again[how], how, times, tell) for how in c for times in CHEAPER[how]}
     d = phases(
         setup,
         RIVALS,
@@ -126,13 +132,14 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         "Nothing but partitioners, combiners and reducers is ever the bottleneck here, so that whoever leaves a key of "
         f"{hottest:.0%} on one worker gets no more than {1 / (hottest * work(setup.slides).tuple):,.0f} tuples a "
         f"second: hash has {skewed['hash']:,.0f}. With Zipf {MILDER} in the skewed phases of 9a the gains are "
-        f"{_range(gains(mild, PAPERS))}."
+        f"{in_range(gains(mild, PAPERS))}."
     )
     why_a = (
         f"It is that over {max(PAPERS, key=lambda name: skewed[name])}. With Zipf {MILDER} in the skewed phases of 9a "
-        f"the gains are {_range(gains(mild, PAPERS))}."
+        f"the gains are {in_range(gains(mild, PAPERS))}."
     )
-    mild_said = f"With Zipf {MILDER} in the skewed phases of 9b the gains are {_range(gains(mild_b, PAPERS_BATCHED))}."
+    mild_in_b = in_range(gains(mild_b, PAPERS_BATCHED))
+    mild_said = f"With Zipf {MILDER} in the skewed phases of 9b the gains are {mild_in_b}."
     why_b = (
         f"It is that over {max(PAPERS_BATCHED, key=lambda name: skewed_b[name])}. {told_cut(cuts)} "
         f"{told_planning(planned, skewed_b)} {mild_said}"
@@ -205,7 +212,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 f"routed at {VOTERS_RATE:,.0f} tuples a second and extrapolated, as the pairs of a window grow with "
                 f"the square of its tuples, to as few as {min(c[MEMBERS].values()):,.0f} a second; then routed at ever "
                 f"better rates, with {len(SEEDS)} seeds, until what follows repeats the rate within {NEAR:.0%}: "
-                f"{_unsettled(again)}. Checks and gains are of these rates",
+                f"{unsettled(again)}. Checks and gains are of these rates",
             ),
             Scaled(
                 "what GREEDY compares (9c)",
@@ -224,25 +231,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         (
             a.table("9a: word count, tuples a second", turns),
             b.table("9b: word count in micro-batches, tuples a second", turns),
-            Table(
-                "9c: clustering of voters in skewed phases, tuples a second, by how GREEDY compares clusters",
-                ("", *(f"{how}{step}" for how in again for step in (", extrapolated", "", *_BUSY))),
-                tuple(
-                    (name, *(cell for how, found in again.items() for cell in _cells(c[how][name], found[name])))
-                    for name in RIVALS
-                ),
-            ),
-            *(
-                Table(
-                    f"9c: the same if comparing takes {times:g} times less, {how}, seeds: {len(CHEAPER_SEEDS[how])}",
-                    ("", "tuples a second", "tuples of a slide", *(name.removeprefix(", ") for name in _BUSY)),
-                    tuple(
-                        (name, each.rate, round(each.slide), each.combiner, each.reducer)
-                        for name, each in found.items()
-                    ),
-                )
-                for (how, times), found in cheap.items()
-            ),
+            *clustering_tables(c, again, cheap),
             d.table("9d: word count, tuples a second", exponents),
             a.by_costs("9a: gain in Zipf phases", SKEWED),
             b.by_costs("9b: gain in Zipf phases", SKEWED),
@@ -255,115 +244,12 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     )
 
 
-def _range(found: tuple[float, float]) -> str:
-    return f"{found[0]:.2f} to {found[1]:.1f}"
-
-
 def _planned(setup: Setup, phase: float, keys: int) -> float:
     """Prompt's mean rate in Zipf phases."""
     stream = uniform_then_zipf(EXPONENT, round(phase * BATCHED_RATE * setup.fraction), keys)
     found = at_rate(setup, BATCHED["prompt"], stream, BATCHED_RATE, phase * COUNT)
     each = [capacity(found, setup.fraction, number * phase, (number + 1) * phase) for number in range(COUNT)]
     return float(np.mean(each[SKEWED]))
-
-
-def _clustering(tell: Tell) -> dict[str, dict[float, dict[str, float]]]:
-    """Rates in the skewed phase, by how reducers compare clusters and what that costs them; a phase has 5 slides."""
-    setup = Setup(64, 1.0, THIRDS)
-    every = round(VOTERS_RATE * 20 * SLIDES / 3)
-    found: dict[str, Pairs] = {}
-    for name, rival in RIVALS.items():
-        tell(f"clustering by {name}")
-        found[name] = pairs(setup, rival, voters_like(every), VOTERS_RATE, SLIDES)
-    return {
-        how: {
-            merging: {
-                name: each.rate(
-                    VOTERS_RATE, 20.0, members=how == MEMBERS, start=LATE.start, end=LATE.stop, merging=merging
-                )
-                for name, each in found.items()
-            }
-            for merging in MULTIPLES
-        }
-        for how in (MEMBERS, ONE)
-    }
-
-
-_BUSY = (", combiner busy", ", reducer busy")
-
-
-def _cells(extrapolated: float, found: Settled) -> tuple[Cell, ...]:
-    return round(extrapolated, 1), found.rate, found.combiner, found.reducer
-
-
-def _settled(rates: Mapping[str, float], how: str, tell: Tell) -> dict[str, Settled]:
-    """The rates that repeat themselves, found from those that were extrapolated."""
-    setup, found = Setup(64, 1.0, THIRDS), {}
-    for name, rate in rates.items():
-        tell(f"clustering by {name}, from {rate:.0f} tuples a second")
-        found[name] = settled(setup, RIVALS[name], rate, SEEDS, members=how == MEMBERS)
-    return found
-
-
-def _settled_cheaper(known: Mapping[str, Settled], how: str, times: float, tell: Tell) -> dict[str, Settled]:
-    """The same if comparing takes so many times less, so that a slide has more tuples to learn from."""
-    setup, found = Setup(64, 1.0, THIRDS), {}
-    for name in (*PAPERS, PRINTED, "dalton"):
-        tell(f"clustering by {name}, comparing takes {times:g} times less")
-        start = known[name].rate.mean * times**0.5
-        found[name] = settled(setup, RIVALS[name], start, CHEAPER_SEEDS[how], members=how == MEMBERS, cheaper=times)
-    return found
-
-
-def _unsettled(again: Clustered) -> str:
-    """Which rates did not repeat themselves."""
-    found = [f"{name} ({how})" for how, rates in again.items() for name in rates if abs(rates[name].repeats - 1) > NEAR]
-    return f"all do but {', '.join(found)}" if found else "all do"
-
-
-def settled_gains(found: Mapping[str, Settled], of: str = "dalton") -> tuple[float, float]:
-    """The least and the largest gain over the paper's rivals, of rates that repeat themselves."""
-    return gains({name: each.rate.mean for name, each in found.items()}, PAPERS, of=of)
-
-
-def clustering_checks(again: Clustered, cheap: Mapping[tuple[str, float], Mapping[str, Settled]]) -> tuple[Check, ...]:
-    """Checks of 9c, from the rates at which tuples were routed."""
-    found = again[MEMBERS]
-    rates = {name: each.rate.mean for name, each in found.items()}
-    best = max(PAPERS, key=lambda name: rates[name])
-    one = "; ".join(
-        f"{_with(how, times)} the gains are {_range(settled_gains(each))}, and {_told_busy('dalton', each)}"
-        for (how, times), each in (((ONE, 1.0), again[ONE]), *cheap.items())
-    )
-    why = (
-        f"The least is over {best}, with {rates[best]:.1f} tuples a second against {rates['dalton']:.1f}: "
-        f"{_told_busy(best, found)}, and {_told_busy('dalton', found)}. A slide has "
-        f"{found['dalton'].slide:,.0f} tuples then, too few to learn from, so that dalton leaves most pairs of the "
-        "hottest key to one combiner. With more tuples it splits the key, and then the pairs across combiners are left "
-        "to one reducer: two even parts leave half of all pairs to it, and more parts leave more. In other runs: "
-        f"{one}."
-    )
-    most = (
-        f"The largest is over {min(PAPERS, key=lambda name: rates[name])}. The rate grows with the square root of what "
-        "the busiest server is spared, and a key that is split spares its combiner what it brings its reducer."
-    )
-    return (
-        *gain_checks("9c, skewed phases", settled_gains(found), (1.1, 1.8), why, most),
-        *printed_checks("9c, skewed phases", rates, PAPERS, (1.1, 1.8), most),
-    )
-
-
-def _with(how: str, times: float) -> str:
-    cheaper = "" if times == 1 else f", if comparing takes {times:,.0f} times less,"
-    return f"with {how} of two clusters compared{cheaper}"
-
-
-def _told_busy(name: str, found: Mapping[str, Settled]) -> str:
-    each = found[name]
-    return (
-        f"the busiest combiner of {name} works {each.combiner:.0%} of the time and its busiest reducer "
-        f"{each.reducer:.0%}"
-    )
 
 
 def largest_drawn(

@@ -182,6 +182,15 @@ def gains(rates: Mapping[str, float], over: Sequence[str], of: str = "dalton") -
     return min(factors), max(factors)
 
 
+def in_range(found: tuple[float, float]) -> str:
+    """The least and the largest gain, in words.
+
+    >>> in_range((1.5, 19.28))
+    '1.50 to 19.3'
+    """
+    return f"{found[0]:.2f} to {found[1]:.1f}"
+
+
 def gains_by_costs(title: str, rates: Mapping[str, Mapping[float, Mapping[str, float]]], of: str = "dalton") -> Table:
     """The factor by which one is faster than each of the others, by data set and multiple of the costs of merging."""
     columns = [(data, merging) for data, found in rates.items() for merging in found]

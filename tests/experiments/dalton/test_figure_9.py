@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from experiments.dalton.clustering import Settled
-from experiments.dalton.figure_9 import MEMBERS, ONE, PRINTED, clustering_checks, largest_drawn
+from experiments.dalton.figure_9 import largest_drawn
 from experiments.dalton.rivals import PAPERS
+from experiments.dalton.voters import MEMBERS, ONE, PRINTED, clustering_checks
 from experiments.figure import Check, Measured
 
 
