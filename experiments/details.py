@@ -16,13 +16,15 @@ NAMES: dict[Scale, str] = {"small": "Small scale", "full": "Full scale"}
 _HOLDS = {True: "yes", False: "**no**"}
 
 
-def render(paper: str, figures: Sequence[Sequence[Record]]) -> list[str]:
-    """The lines of a paper's page; of each figure there are records of one scale or both."""
+def render(paper: str, figures: Sequence[Sequence[Record]], note: str = "") -> list[str]:
+    """The lines of a paper's page, below a note; of each figure there are records of one scale or both."""
     lines = [
         f"# {paper}",
         "",
         "How to read this page, and the other papers, is in [Figures of the papers](../figures.md).",
     ]
+    if note:
+        lines += ["", note]
     for runs in figures:
         lines += ["", *_section(runs)]
     return lines

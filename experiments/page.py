@@ -22,6 +22,13 @@ PAPERS = {
 }
 FIRST = "figures.md"
 
+NOTES = {
+    "dalton": "What is called dalton on this page has our defaults, which differ from the paper's parameters and "
+    "balance better; [Splitting keys](../split.md#dalton) says what they change. Checks and rows of the paper's "
+    "parameters say so: the paper's claims of how far Dalton is ahead are about these.",
+}
+"""What has to be known before the details of a paper are read."""
+
 INTRODUCTION = """\
 # Figures of the papers
 
@@ -45,7 +52,7 @@ def render(records: Sequence[Record]) -> dict[str, str]:
     pages = {}
     for paper, same in groupby(figures, key=lambda runs: paper_of(runs[0].id)):
         of_paper, title = list(same), PAPERS.get(paper, paper)
-        pages[details_of(paper)] = details.render(title, of_paper)
+        pages[details_of(paper)] = details.render(title, of_paper, NOTES.get(paper, ""))
         lines += ["", f"## {title}"]
         for runs in of_paper:
             lines += ["", *_section(runs)]

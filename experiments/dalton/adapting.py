@@ -59,9 +59,20 @@ def rates(scale: Scale, tell: Tell) -> tuple[list[tuple[float, float]], list[flo
             if adaptive:
                 intervals.append([(at, interval) for at, _query, interval in team.intervals])
         paces[name] = [Measured.of(rates) for rates in zip(*found, strict=True)]
-    adapted = intervals[0]  # the times of the reducer are the same for all seeds, and so are the intervals
-    settled = [[each for at, each in adapted if at <= (number + 1) * phase][-1] for number in range(4)]
-    return adapted, settled, paces
+    adapted = intervals[0]  # the times of the reducer are the same for all seeds
+    return adapted, [settled_in(intervals, number * phase, phase) for number in range(4)], paces
+
+
+def settled_in(intervals: Sequence[Sequence[tuple[float, float]]], start: float, phase: float) -> float:
+    """The interval of all messages of all seeds in the last half of a phase; nan if they do not have one.
+
+    >>> settled_in([[(3.0, 20.0), (6.0, 10.0), (9.0, 10.0)]], start=0.0, phase=10.0)
+    10.0
+    >>> settled_in([[(3.0, 20.0), (6.0, 20.0), (9.0, 10.0)]], start=0.0, phase=10.0)
+    nan
+    """
+    late = {each for found in intervals for at, each in found if start + phase / 2 < at <= start + phase}
+    return late.pop() if len(late) == 1 else math.nan
 
 
 def isolated(tell: Tell) -> dict[str, Measured]:

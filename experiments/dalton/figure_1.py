@@ -7,8 +7,19 @@ from functools import partial
 from typing import Any
 
 from experiments.costs import MULTIPLES, said
+from experiments.dalton.rivals import DEFAULTS
 from experiments.dalton.team import FORWARDING, PARAMETERS, PRINTED, SEVERAL, apart, cooperation
-from experiments.dalton.word_count import SEARCHED, THIRDS, TOLERANCE, Setup, longer, of_a_run, part, together
+from experiments.dalton.word_count import (
+    SEARCHED,
+    THIRDS,
+    TOLERANCE,
+    Setup,
+    longer,
+    of_a_run,
+    part,
+    printed_why,
+    together,
+)
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from experiments.picture import legend, lines
 from skewless.simulate import Partitioners, Run, sustainable
@@ -62,6 +73,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             }
     second = {name: found[1] / found[0] for name, found in rates.items()}
     last = {name: found[2] for name, found in rates.items()}
+    printed = printed_why(last, COMPARED[:3], PARAMETERS)
     checks = (
         Check("uniform: hash with 2 partitioners over 1", second["hash"], low=1.1),
         Check("uniform: two-choices with 2 partitioners over 1", second["two-choices"], low=1.1),
@@ -80,7 +92,19 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             last["dalton"] / max(last[name] for name in ("hash", "two-choices", "dagreedy")),
             low=1.0,
         ),
+        Check(
+            "skewed: dalton with the paper's parameters over the best of hash, two-choices and dagreedy",
+            last[PARAMETERS] / max(last[name] for name in ("hash", "two-choices", "dagreedy")),
+            low=1.0,
+            why=printed,
+        ),
         Check("dalton: skewed over uniform, 2 partitioners", last["dalton"] / rates["dalton"][1], low=0.8),
+        Check(
+            "dalton with the paper's parameters: skewed over uniform, 2 partitioners",
+            last[PARAMETERS] / rates[PARAMETERS][1],
+            low=0.8,
+            why=printed,
+        ),
     )
     return Outcome(
         (
@@ -98,6 +122,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             of_a_run(max(rate for found in rates.values() for rate in found), setup.fraction, SECONDS),
             Scaled("forwarding with 2 partitioners", "of dalton and dagreedy", FORWARDING),
             SEARCHED,
+            DEFAULTS,
             Scaled("costs", "not said", said()),
         ),
         "With a second partitioner, "

@@ -90,7 +90,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         *(
             check
             for shape, rates in by_shape.items()
-            for check in throughput_checks(shape, rates, _why_rates(rates, free[shape], routed))
+            for check in throughput_checks(shape, rates, why_rates(by_seed[shape], free[shape], routed))
         ),
         Check(
             "10c: imbalance with 1 hot key over that with 4", routed[0].imbalance / routed[PAPERS].imbalance, low=1.5
@@ -115,6 +115,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled("STATS_WIN, tuples", "a curve without numbers in the text", f"{windows[0]:,} to {windows[-1]:,}"),
             Scaled("keys, Zipf exponent (10b)", "100,000 to 1,000,000, not said", f"{KEYS:,}, 1.0"),
             Scaled("workers n (10c)", "64 threads", f"{WORKERS} combiners"),
+            Scaled("dalton (10c)", "its parameters", "the paper's parameters, with a threshold for so many hot keys"),
             Scaled("tuples (10c), Zipf exponent", "not said, 1.0", f"{ROUTED[scale]:,}, 1.0"),
             Scaled(
                 "end-to-end throughput (10c)",
@@ -215,10 +216,22 @@ def _free(setup: Setup, known: list[list[float]], tell: Tell) -> dict[int, float
     return {HOT[each]: float(rate) for each, rate in zip(at, np.mean(found, axis=0), strict=True)}
 
 
-def _why_rates(rates: list[float], free: dict[int, float], routed: list[Routed]) -> str:
-    found = ", ".join(f"{rates[HOT.index(number)]:,.0f} with {number}" for number in free)
+def why_rates(by_seed: list[list[float]], free: dict[int, float], routed: list[Routed]) -> str:
+    """The rates with their errors over streams, what they would be if routing were free, and the imbalance."""
+    measured = [Measured.of(rates) for rates in zip(*by_seed, strict=True)]
+    rates = [each.mean for each in measured]
+    found = ", ".join(
+        f"{measured[at].mean:,.0f} (± {measured[at].error:,.0f}) with {HOT[at]}" for at in map(HOT.index, free)
+    )
+    apart = [
+        f"{over.mean:,.0f} (± {over.error:,.0f}) above that with {HOT[other]}"
+        for other in (HOT.index(_best(rates)), len(HOT) - 1)
+        if other != PAPERS
+        for over in [Measured.of([each[PAPERS] - each[other] for each in by_seed])]
+    ]
     return (
-        f"The rates are {found} hot keys. If routing took no time, they would be "
+        f"The rates are {found} hot keys, means of {len(by_seed)} streams and their standard errors. Stream by stream, "
+        f"that with 4 is {' and '.join(apart)}. If routing took no time, they would be "
         + ", ".join(f"{rate:,.0f}" for rate in free.values())
         + ": where that changes a rate the partitioner is the bottleneck, and elsewhere combiners or reducers are. "
         f"With 4 hot keys the busiest combiner has {routed[PAPERS].imbalance:.2f} times the average, and with "

@@ -10,7 +10,7 @@ import numpy as np
 
 from experiments.costs import MEASURED, MULTIPLES, said
 from experiments.dalton.hot_keys import timed
-from experiments.dalton.rivals import Rival
+from experiments.dalton.rivals import DEFAULTS, Rival
 from experiments.dalton.scaling import streams
 from experiments.dalton.word_count import SEARCHED, Setup, longer, of_a_run, part, sustained
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
@@ -101,6 +101,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
             Scaled("time at a rate", "not said", f"{TIMES[0]:g} s, the first {TIMES[1]:g} s not counted"),
             of_a_run(max(rate for found in ours.values() for rate in found.values()), setup.fraction, TIMES[0]),
             SEARCHED,
+            DEFAULTS,
             Scaled("costs", "not said", said()),
         ),
         f"Splitting hot keys only gives {mean:.2f} times the rate on average; forwarding gives "

@@ -9,7 +9,7 @@ from typing import Any
 
 from experiments.costs import MULTIPLES, said, work
 from experiments.dalton import adapting
-from experiments.dalton.rivals import Rival
+from experiments.dalton.rivals import DEFAULTS, Rival
 from experiments.dalton.team import (
     PARAMETERS,
     PRINTED,
@@ -36,6 +36,7 @@ INTERVALS = (1.0, 5.0, 10.0, 20.0, 40.0, NEVER)
 COMPARED = (1.0, 10.0, NEVER)  # with other parameters and other costs
 SEEDS = (0, 1, 2)
 SHARED = "dalton, loads shared"
+NEAR = 0.95  # of the best rate
 THRESHOLDS = (
     "together every 10 s, 1 of what all have",
     "apart, 1 of one's own",
@@ -115,6 +116,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     return Outcome(
         (
             Scaled("servers", "64 threads", f"{THREADS}: 56 combiners, 8 reducers"),
+            Scaled("full scale", "all of it", "half of the keys and of the rate (14a), as said at each scale"),
             Scaled("windows", "60 s by 20 s", "60 s by 20 s"),
             Scaled(
                 "keys, rate",
@@ -151,10 +153,11 @@ def run(scale: Scale, tell: Tell) -> Outcome:
                 SECONDS,
             ),
             SEARCHED,
+            DEFAULTS,
             Scaled("costs", "not said", said()),
         ),
         f"With a uniform and a Zipf source, messages every 10 s sustain {one[10.0].rate:,.0f} tuples a second, every "
-        f"second {one[1.0].rate:,.0f}, and none {one[NEVER].rate:,.0f}. A message every second takes "
+        f"second {one[1.0].rate:,.0f}, and none {one[NEVER].rate:,.0f}. {alike(one)} A message every second takes "
         f"{telling(1.0):.2g} s of a partitioner; if it took twice as long, every second would sustain "
         f"{by_tell[mixed, 2.0][1.0]:,.0f}. DSYNC settles at "
         f"{', '.join(f'{each:g}' for each in settled)} s as merging takes "
@@ -209,6 +212,17 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         ),
         lambda figure: _draw(figure, swept, adapted, adapting.PHASE[scale]),
     )
+
+
+def alike(found: Mapping[float, Point]) -> str:
+    """Whether being near the best says anything of an interval.
+
+    >>> alike({1.0: Point(96.0, 1.0, 1.0), 10.0: Point(100.0, 1.0, 1.0)})
+    'The lowest rate of all intervals is 0.960 times the highest, so that each of them is near the best.'
+    """
+    least = min(each.rate for each in found.values()) / max(each.rate for each in found.values())
+    near = ", so that each of them is near the best" if least >= NEAR else ""
+    return f"The lowest rate of all intervals is {least:.3f} times the highest{near}."
 
 
 def _told_by() -> str:

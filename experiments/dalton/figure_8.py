@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 from experiments.costs import work
-from experiments.dalton.planning import PLANNING, planning_table, told_planning
+from experiments.dalton.planning import PLANNING, cut, cut_table, planning_table, told_cut, told_planning
 from experiments.dalton.rivals import BATCHED, PAPERS_BATCHED, RIVALS
 from experiments.dalton.scaling import SYNTHETIC, THREADS, by_costs, draw, rates_of, scales, streams, tables
-from experiments.dalton.word_count import Setup, gain_checks, gains, growth, part, sustained
+from experiments.dalton.word_count import Setup, gain_checks, gains, growth, part, printed_checks, slower, sustained
 from experiments.figure import Check, Figure, Outcome, Scale, Scaled, Tell
 
-FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1 / 2}
+FRACTION: dict[Scale, float] = {"small": 1 / 16, "full": 1.0}
 TIMES, TUPLE_TIMES = (72.0, 60.0), (240.0, 120.0)
 PEAK = 100_000.0
 
@@ -34,6 +34,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         )
         for times in PLANNING
     }
+    tell("how a micro-batch is cut")
+    cuts = cut(setup, streams(setup.fraction)[SYNTHETIC], last["prompt"])
     slowest = min(rates, key=lambda data: growth(rates[data]["dalton"], THREADS))
     routed = work(1).route
     unrouted = [
@@ -58,8 +60,8 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     nearer = (t4sa["hash"][-1] / t4sa["shuffle"][-1]) / (single["hash"] / single["shuffle"])
     elections = f"On the Elections-like stream, with a top key of 7.2 %, the gains are {mild[0]:.2f} to {mild[1]:.2f}."
     why = (
-        f"It is that over {max(PAPERS_BATCHED, key=lambda name: last[name])}. Prompt sees the whole batch before it "
-        f"routes it and balances it almost exactly. {told_planning(planned, last)} {elections}"
+        f"It is that over {max(PAPERS_BATCHED, key=lambda name: last[name])}. {told_cut(cuts)} "
+        f"{told_planning(planned, last)} {elections}"
     )
     why_most = (
         "Hashing gets no more than the hottest key lets one worker do, which is 38 % of the tuples on one of 56 here. "
@@ -67,6 +69,7 @@ def run(scale: Scale, tell: Tell) -> Outcome:
     )
     checks = (
         *gain_checks(f"{SYNTHETIC}, 64 threads", found, (1.6, 2.1), why, why_most),
+        *printed_checks(f"{SYNTHETIC}, 64 threads", last, PAPERS_BATCHED, (1.6, 2.1), why_most),
         Check(
             "T4SA-like: hash over shuffle in micro-batches, over the same for one tuple at a time",
             nearer,
@@ -92,16 +95,18 @@ def run(scale: Scale, tell: Tell) -> Outcome:
         (
             *(line for line in scales(setup, TIMES, rates) if line.what != "rate"),
             Scaled("micro-batches", "not said", "1 s, partitioned, combined and reduced one after the other"),
-            Scaled(
-                "rate", "not said", f"{part(setup.fraction)} of what is shown, on servers that are slower by as much"
-            ),
+            Scaled("rate", "not said", f"{part(setup.fraction)} of what is shown{slower(setup.fraction)}"),
         ),
         f"On {SYNTHETIC} with 64 threads dalton sustains {zipf['dalton'][-1]:,.0f} tuples a second, prompt "
         f"{zipf['prompt'][-1]:,.0f}, shuffle {zipf['shuffle'][-1]:,.0f}, hash {zipf['hash'][-1]:,.0f}. On T4SA-like, "
         f"hash is {t4sa['hash'][-1] / t4sa['shuffle'][-1]:.2f} times as fast as shuffle, and "
         f"{single['hash'] / single['shuffle']:.2f} times with one tuple at a time.",
         checks,
-        (*tables(rates, {SYNTHETIC: costs}), planning_table(f"{SYNTHETIC}, 64 threads", planned, last)),
+        (
+            *tables(rates, {SYNTHETIC: costs}),
+            planning_table(f"{SYNTHETIC}, 64 threads", planned, last),
+            cut_table(f"{SYNTHETIC}, 56 combiners", cuts),
+        ),
         lambda figure: draw(figure, rates, ("prompt",)),
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from experiments.figure import Scaled
 from skewless import split
 from skewless.split import Dalton, Splitter
 
@@ -43,6 +44,15 @@ RIVALS: dict[str, Rival] = {
     "bounded": Rival(lambda n, slides: split.Bounded(n, slide=None, slides=slides)),
 }
 """DAGreedy has forwarding, as in the paper; `bounded` is ours, and no rival of the paper."""
+
+DEFAULTS = Scaled(
+    "dalton",
+    "a key is hot from 1 fair share of a worker; a random worker is tried; a key may be on all workers",
+    "our defaults: hot from 0.1 of a fair share; the less loaded of two random workers is tried; a key may be on 4 "
+    "times as many workers as its share fills, plus 2. The paper's are used only where a name says so (as printed, or "
+    "with the paper's parameters)",
+)
+"""What `dalton` is in the figures, for their setups."""
 
 PAPERS = ("hash", "cam", "shuffle", "two-choices", "cm", "dagreedy")
 """The rivals of the paper for tuples as they come."""

@@ -7,8 +7,18 @@ from dataclasses import replace
 from typing import Any
 
 from experiments.costs import MULTIPLES, said
-from experiments.dalton.rivals import SHOWN, Rival
-from experiments.dalton.word_count import PEAK, SEARCHED, Setup, gains_by_costs, longer, of_a_run, part, sustained
+from experiments.dalton.rivals import DEFAULTS, SHOWN, Rival
+from experiments.dalton.word_count import (
+    PEAK,
+    SEARCHED,
+    Setup,
+    gains_by_costs,
+    longer,
+    of_a_run,
+    part,
+    slower,
+    sustained,
+)
 from experiments.figure import Cell, Scaled, Table, Tell
 from experiments.picture import legend, lines
 from skewless.workload import Zipf, zipf_with_top
@@ -99,11 +109,12 @@ def scales(setup: Setup, times: tuple[float, float], rates: Rates) -> tuple[Scal
         Scaled(
             "rate",
             "up to 40,000 tuples a second",
-            f"{part(setup.fraction)} of it, on servers that are slower by as much",
+            f"{part(setup.fraction)} of it{slower(setup.fraction)}",
         ),
         Scaled("time at a rate", "not said", f"{times[0]:g} s, the first {times[1]:g} s not counted"),
         of_a_run(most, setup.fraction, times[0]),
         SEARCHED,
+        DEFAULTS,
         Scaled("costs", "not said", said()),
     )
 

@@ -12,6 +12,7 @@ from experiments.dalton.rivals import Rival
 from experiments.dalton.word_count import Setup, at_rate, capacity, gains_by_costs
 from experiments.figure import Cell, Table, Tell
 from skewless.simulate.arrivals import Keys
+from skewless.workload import Shift, Zipf
 
 FREE = 0.0
 """A multiple of the costs of merging, to see what they explain."""
@@ -85,6 +86,23 @@ def phases(
                 capacity(other, setup.fraction, i * phase, (i + 1) * phase, times) for i in range(count)
             ]
     return Phases(rates, curves, step)
+
+
+def drawn_skews(every: int, keys: int, count: int, low: float = 0.5, high: float = 1.5, seed: int = 1) -> Shift:
+    """Zipf with a new exponent and new hot keys for each phase, and exponents from all parts of the range.
+
+    The range is cut into as many parts as there are phases. Each part gives one exponent, in an order that is drawn, so
+    that few phases have steep ones and flat ones alike.
+
+    >>> stream = drawn_skews(every=1000, keys=100, count=4)
+    >>> sorted(int(4 * (stream.phase(number).s - 0.5)) for number in range(4))
+    [0, 1, 2, 3]
+    """
+    draw = np.random.default_rng(seed)
+    exponents = low + (high - low) * (draw.permutation(count) + draw.random(count)) / count
+    hottest = (draw.random(count) * keys).astype(np.int64)
+    drawn = [Zipf(float(s), keys, hottest=int(key)) for s, key in zip(exponents, hottest, strict=True)]
+    return Shift(every, lambda number: drawn[number % count], seed)
 
 
 def _row(name: str, rates: list[float]) -> tuple[Cell, ...]:

@@ -52,6 +52,16 @@ def test_a_section_has_all_that_a_figure_says() -> None:
     assert "| dalton | 20,000 ± 10 |" in text
 
 
+def test_the_page_of_dalton_says_that_it_has_our_defaults() -> None:
+    pages = page.render([SMALL, replace(SMALL, id="gedik-3")])
+    note = "What is called dalton on this page has our defaults"
+    before, figure, _rest = pages["figures/dalton.md"].partition("## dalton-9")
+    assert note in before
+    assert "(../split.md#dalton)" in before
+    assert figure
+    assert note not in pages["figures/gedik.md"]
+
+
 @pytest.mark.parametrize(
     ("check", "said"),
     [

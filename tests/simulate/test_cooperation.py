@@ -8,7 +8,17 @@ import pytest
 from skewless import metrics, split
 from skewless.core.errors import SkewlessError
 from skewless.core.windows import Windows
-from skewless.simulate import Cluster, Cooperation, Costs, MicroBatches, Partitioners, Recorded, Source, run
+from skewless.simulate import (
+    Cluster,
+    Cooperation,
+    Costs,
+    MicroBatches,
+    Partitioners,
+    Recorded,
+    Source,
+    run,
+    sustainable,
+)
 from skewless.split import CooperativeDalton, Dalton, QTableReducer
 from skewless.split.hot import STATS_SEEN
 from skewless.workload import Zipf
@@ -209,6 +219,19 @@ def test_what_cannot_cooperate_is_refused():
     cluster = Cluster(4, 1, Windows.of("1 second"), Costs(), engine=MicroBatches(1.0))
     with pytest.raises(SkewlessError, match="route tuples as they come"):
         run(cluster, Source(Recorded(np.array([1])), 1.0), cooperation(), seconds=1)
+
+
+@pytest.mark.parametrize("partitioners", ["dalton", Dalton, None, [split.Hash(4)]])
+def test_what_routes_nothing_is_refused_as_a_partitioner(partitioners):
+    source = Source(Recorded(np.array([1])), 1.0)
+    with pytest.raises(SkewlessError, match=r"routes nothing; give a splitter, such as skewless.split.make"):
+        run(Cluster(4, 1, Windows.of("1 second")), source, partitioners, seconds=1)
+
+
+@pytest.mark.parametrize("tolerance", [0, -0.1, 1.0, np.nan])
+def test_a_search_that_would_not_end_or_not_search_is_refused(tolerance):
+    with pytest.raises(SkewlessError, match=f"the tolerance is {tolerance}; give a share of the rate between 0 and 1"):
+        sustainable(lambda rate: None, start=1.0, tolerance=tolerance)
 
 
 @pytest.mark.parametrize("seconds", [-1.0, np.inf, np.nan])

@@ -150,6 +150,23 @@ def test_tables_of_another_number_of_workers_are_refused():
     assert partitioner.awaiting
 
 
+def test_shared_loads_of_another_number_of_workers_are_refused_before_anything_is_taken_over():
+    wide, narrow = CooperativeDalton(8, **PRINTED), CooperativeDalton(4, **PRINTED)
+    reducer = QTableReducer(1, 8, interval=1.0, merge="shared")
+    for partitioner in (wide, narrow):
+        partitioner.route(np.full(50, 1))
+    reducer.add(wide.due())
+    narrow.due()
+    common = reducer.reduce(0.0, 0.0)
+    for take_over in (narrow.receive, narrow.start):
+        with pytest.raises(SkewlessError, match="of 8 workers, but this partitioner routes to 4; give the reducer"):
+            take_over(common)
+    assert narrow.awaiting
+    assert narrow.hot.keys.tolist() == []
+    wide.receive(common)
+    assert wide.hot.keys.tolist() == [1]
+
+
 def test_late_partitioners_ask_once_until_they_are_answered():
     asked = CooperativeDalton(2, **PRINTED)
     reducer = QTableReducer(1, 2, interval=10.0)
@@ -188,10 +205,43 @@ def test_hot_keys_are_those_of_all_partitioners_together_and_new_ones_start_low(
     assert common.load == 100
 
 
+def test_no_heavy_hitter_is_missed_as_each_tells_as_many_keys_as_can_be_hot():
+    # With half a fair share of 4 workers eight keys can be hot, and each of these has just that.
+    keys = np.repeat(np.arange(20, 28), 3)
+    team = [CooperativeDalton(4, **(PRINTED | {"hot_at": 0.5})) for _ in range(2)]
+    reducer = QTableReducer(2, 4, interval=1.0, hot_at=0.5)
+    for partitioner in team:
+        partitioner.route(keys)
+        told = partitioner.due()
+        assert sorted(told.counted.tolist()) == list(range(20, 28))
+        reducer.add(told)
+    assert reducer.reduce(0.0, 0.0).keys.tolist() == list(range(20, 28))
+
+
+def test_a_key_that_became_hot_since_the_message_stays_hot_though_the_common_table_has_it_not():
+    partitioner, reducer = CooperativeDalton(2, **PRINTED), QTableReducer(1, 2, interval=1.0)
+    partitioner.route(np.full(8, 7))
+    reducer.add(partitioner.due())
+    partitioner.receive(reducer.reduce(0.0, 0.0))  # from now on a key is hot from 4 tuples
+    partitioner.route(np.full(8, 7))
+    reducer.add(partitioner.due())
+    common = reducer.reduce(0.0, 0.0)
+    partitioner.route(np.full(6, 9))
+    learned = partitioner.values(9).copy()
+    assert sorted(partitioner.hot.keys.tolist()) == [7, 9]
+    assert common.keys.tolist() == [7]
+    partitioner.receive(common)
+    assert sorted(partitioner.hot.keys.tolist()) == [7, 9]
+    assert (partitioner.values(9) >= learned).all()
+    assert (partitioner.values(9) > learned).any()  # and what was kept back of it is learned
+
+
 def test_a_key_expires_with_the_latest_of_its_expiries():
     known = {"values": [[-1.0, -1.0]], "tuples": 50}
     kept = merged(message([7], until=[3], counts={7: 5}, **known), message([7], until=[4], counts={7: 1}, **known))
     assert (kept.keys.tolist(), kept.until.tolist()) == ([7], [4])
+    other = merged(message([7], until=[4], counts={7: 5}, **known), message([7], until=[3], counts={7: 1}, **known))
+    assert (other.keys.tolist(), other.until.tolist()) == ([7], [4])
     gone = merged(message([7], until=[3], counts={7: 5}, **known), message([7], until=[3], counts={7: 1}, **known))
     assert gone.keys.tolist() == []
 
@@ -242,24 +292,54 @@ def test_one_like_another_has_its_options_and_a_seed_of_its_own():
 
 def test_messages_are_merged_once_all_are_there_and_of_one_round():
     reducer = QTableReducer(2, 2, interval=1.0)
-    reducer.add(message())
+    reducer.add(message(tuples=3))
     with pytest.raises(SkewlessError, match="1 of 2 messages are there"):
         reducer.reduce(0.0, 0.0)
-    reducer.add(message())
-    reducer.add(message(round=4))
-    with pytest.raises(SkewlessError, match="different rounds"):
-        reducer.reduce(0.0, 0.0)
+    with pytest.raises(SkewlessError, match=r"of round 4, but those that are there are of round 3.*different rounds"):
+        reducer.add(message(round=4))
+    assert reducer.add(message(tuples=2))
+    assert reducer.reduce(0.0, 0.0).load == 5  # what was refused neither lost nor added a message
+
+
+def test_a_message_is_counted_once():
+    reducer, first, second = QTableReducer(2, 2, interval=1.0), message(tuples=3), message(tuples=2)
+    reducer.add(first)
+    with pytest.raises(SkewlessError, match=r"message of round 3 was added already; add the message of each .* once"):
+        reducer.add(first)
+    assert reducer.add(second)
+    with pytest.raises(SkewlessError, match="all 2 partitioners are there; reduce them before you add another"):
+        reducer.add(message(tuples=9))
+    assert reducer.reduce(0.0, 0.0).load == 5
+    with pytest.raises(SkewlessError, match="of round 3, but round 3 was merged already"):
+        reducer.add(second)
+    assert reducer.add(message(round=4)) is False  # what came late does not stand in the way of the next round
+    assert reducer.add(message(), query="another") is False
+
+
+@pytest.mark.parametrize("seconds", [-3.0, np.nan, np.inf])
+@pytest.mark.parametrize("name", ["start", "work"])
+def test_a_round_takes_a_finite_time_or_is_not_merged(name, seconds):
+    reducer = QTableReducer(1, 2, interval=1.0)
+    reducer.add(message(tuples=3))
+    with pytest.raises(SkewlessError, match=f"{name} is {seconds} seconds; give a finite number, at least 0"):
+        reducer.reduce(**({"start": 0.0, "work": 0.0} | {name: seconds}))
+    assert reducer.free == 0.0
+    assert reducer.reduce(0.0, 0.0).load == 3
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"partitioners": 0}, "partitioners is 0"),
+        ({"partitioners": 0}, "partitioners is 0; give a whole number from 1"),
+        ({"partitioners": 2.5}, "partitioners is 2.5; give a whole number from 1"),
+        ({"partitioners": True}, "partitioners is True; give a whole number from 1"),
         ({"workers": 0}, "workers is 0"),
+        ({"workers": 4.5}, "workers is 4.5; give a whole number from 1"),
         ({"interval": 0.0}, "interval is 0.0 seconds"),
         ({"interval": np.inf}, "interval is inf seconds"),
         ({"shortest": 0.0}, "shortest is 0.0 seconds"),
         ({"shortest": -1.0}, "shortest is -1.0 seconds"),
+        ({"shortest": 100.0}, "shortest is 100.0 seconds, but interval, .* is 1.0; give at most 1.0"),
         ({"hot_at": 0.0}, "hot_at is 0.0; give a share"),
         ({"hot_at": -1.0}, "hot_at is -1.0; give a share"),
         ({"merge": "mean"}, "normalised, printed, shared"),

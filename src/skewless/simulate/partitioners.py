@@ -51,6 +51,11 @@ class Partitioners:
         self.routers = routers
         self._begun = False
         for router in routers:
+            if isinstance(router, type) or not callable(getattr(router, "route", None)):
+                raise SkewlessError(
+                    f"a partitioner is {router!r}, which routes nothing; give a splitter, such as "
+                    'skewless.split.make("dalton", workers=8, slide=None), or Partitioners of several'
+                )
             if isinstance(router, HeldSplitter):
                 router.take_hot()  # from now on it remembers them
 

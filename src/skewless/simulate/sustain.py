@@ -53,6 +53,8 @@ def sustainable(run_at: Callable[[float], Run], start: float, since: float = 0.0
     """
     if not start > 0:
         raise SkewlessError(f"the first rate is {start}; give a number of tuples a second above 0")
+    if not 0 < tolerance < 1:
+        raise SkewlessError(f"the tolerance is {tolerance}; give a share of the rate between 0 and 1, such as 0.01")
     rate, low, high = float(start), None, None
     best: Sustained | None = None
     for _ in range(MOST_RUNS):

@@ -258,11 +258,13 @@ class CooperativeDalton(Dalton):
         self._check_width(common)
 
     def _check_width(self, common: Broadcast) -> None:
-        if common.values is not None and common.values.shape[1] != self.workers:
-            raise SkewlessError(
-                f"the common table is of {common.values.shape[1]} workers, but this partitioner routes to "
-                f"{self.workers}; give the reducer and all partitioners the same number"
-            )
+        """Refuse a table of another number of workers, before anything of it is taken over."""
+        for told in (common.values, common.holders, common.loads):
+            if told is not None and told.shape[-1] != self.workers:
+                raise SkewlessError(
+                    f"the common table is of {told.shape[-1]} workers, but this partitioner routes to {self.workers}; "
+                    "give the reducer and all partitioners the same number"
+                )
 
     def start(self, common: Broadcast) -> None:
         """Begin a round from a common table, as a partitioner that was never used; it will be asked for `changes`.

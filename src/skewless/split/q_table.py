@@ -8,6 +8,7 @@ from math import inf
 
 import numpy as np
 
+from skewless.core.arguments import check_whole
 from skewless.core.arrays import FloatArray, Int64Array
 from skewless.core.errors import SkewlessError
 from skewless.split.cooperate import Broadcast, Changes, Sync, check_merge
@@ -42,7 +43,7 @@ class QTableReducer:
     hot_at
         Share of a worker's fair load from which a key is hot, as the partitioners have it.
     shortest
-        Seconds below which the interval is never set; an eighth of `interval` if not given.
+        Seconds below which the interval is never set, at most `interval`; an eighth of `interval` if not given.
 
     Examples
     --------
@@ -67,12 +68,16 @@ class QTableReducer:
         hot_at: float = 1.0,
         shortest: float | None = None,
     ) -> None:
-        for name, number in (("partitioners", partitioners), ("workers", workers)):
-            if number < 1:
-                raise SkewlessError(f"{name} is {number}; give at least 1")
+        check_whole("partitioners", partitioners)
+        check_whole("workers", workers)
         for name, seconds in (("interval", interval), ("shortest", interval / 8 if shortest is None else shortest)):
             if not 0 < seconds < inf:
                 raise SkewlessError(f"{name} is {seconds} seconds; give a finite number above 0")
+        if shortest is not None and shortest > interval:
+            raise SkewlessError(
+                f"shortest is {shortest} seconds, but interval, with which every query starts, is {interval}; give at "
+                f"most {interval}"
+            )
         if not 0 < hot_at < inf:
             raise SkewlessError(f"hot_at is {hot_at}; give a share of the fair load above 0, such as 1.0")
         check_merge(merge)
@@ -85,39 +90,71 @@ class QTableReducer:
         self._then: dict[Hashable, tuple[float, float]] = {}  # when a query's last round was done, and _busy then
         self._intervals: dict[Hashable, float] = {}
         self._messages: dict[Hashable, list[Sync]] = {}
+        self._ended: dict[Hashable, int] = {}  # a query's last round
 
     def interval(self, query: Hashable = 0) -> float:
         """Seconds from one message to the next, for the partitioners of a query."""
         return self._intervals.get(query, self._first)
 
     def add(self, message: Sync, query: Hashable = 0) -> bool:
-        """Take the message of one partitioner; return whether all are there."""
+        """Take the message of one partitioner; return whether all are there.
+
+        A message that is delivered twice, that is of another round than those that are there, or that comes when all
+        are there, is refused and changes nothing.
+        """
+        self._check_message(message, self._messages.get(query, []), self._ended.get(query))
+        messages = self._messages.setdefault(query, [])
+        messages.append(message)
+        return len(messages) == self.partitioners
+
+    def _check_message(self, message: Sync, messages: Sequence[Sync], merged: int | None) -> None:
         if message.values.shape[1] != self.workers:
             raise SkewlessError(
                 f"the message is of a partitioner of {message.values.shape[1]} workers, but the reducer has "
                 f"{self.workers}; give both the same number"
             )
-        messages = self._messages.setdefault(query, [])
-        messages.append(message)
-        return len(messages) == self.partitioners
+        if any(message is each for each in messages):
+            raise SkewlessError(
+                f"this message of round {message.round} was added already; add the message of each partitioner once"
+            )
+        if messages and message.round != messages[0].round:
+            raise SkewlessError(
+                f"the message is of round {message.round}, but those that are there are of round {messages[0].round}, "
+                "and only messages of one round are merged, not of different rounds; have every partitioner receive "
+                "each broadcast once before it sends the next message"
+            )
+        if merged is not None and message.round <= merged:
+            raise SkewlessError(
+                f"the message is of round {message.round}, but round {merged} was merged already; add the message of "
+                "each partitioner once, and give a query whose partitioners are new a name of its own"
+            )
+        if len(messages) == self.partitioners:
+            raise SkewlessError(
+                f"the messages of all {self.partitioners} partitioners are there; reduce them before you add another, "
+                "or give the messages of another query its name"
+            )
 
     def reduce(self, start: float, work: float, query: Hashable = 0) -> Broadcast:
-        """Merge the messages of a round.
+        """Merge the messages of a round; if one is missing, those that are there stay.
 
         Parameters
         ----------
         start
-            When the work begins: not before the last message has come and all work given earlier is done.
+            When the work begins: not before the last message has come and all work given earlier is done. A finite
+            number of seconds, at least 0.
         work
-            The seconds that it takes.
+            The seconds that it takes: a finite number, at least 0.
         query
             Whose messages are merged.
         """
-        messages = self._messages.pop(query, [])
+        for name, seconds in (("start", start), ("work", work)):
+            if not 0 <= seconds < inf:
+                raise SkewlessError(f"{name} is {seconds} seconds; give a finite number, at least 0")
+        messages = self._messages.get(query, [])
         if len(messages) != self.partitioners:
             raise SkewlessError(f"{len(messages)} of {self.partitioners} messages are there; wait for all of a round")
-        if len({message.round for message in messages}) > 1:
-            raise SkewlessError("the messages are of different rounds; every partitioner receives each broadcast once")
+        del self._messages[query]
+        self._ended[query] = messages[0].round
         interval = self.interval(query)
         if any(message.double for message in messages):
             interval *= 2

@@ -11,7 +11,7 @@ from skewless.workload import Zipf
 
 
 def test_the_interval_doubles_twice_and_comes_back_as_the_reducer_does(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(adapting.PHASE, "small", 100.0)
+    monkeypatch.setitem(adapting.PHASE, "small", 200.0)
     monkeypatch.setattr(adapting, "FRACTION", 1 / 1024)
     monkeypatch.setattr(adapting, "SINCE", 60.0)
     intervals, settled, rates = adapting.rates("small", lambda doing: None)

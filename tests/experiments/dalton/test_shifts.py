@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from experiments.dalton.rivals import RIVALS
-from experiments.dalton.shifts import Phases, phases
+from experiments.dalton.shifts import Phases, drawn_skews, phases
 from experiments.dalton.word_count import Setup
 from skewless.workload import uniform_then_zipf
 
@@ -48,3 +48,13 @@ def test_the_rates_with_other_costs_are_those_of_a_run_with_these_costs(batches:
     once, twice = found(1.0), found(2.0)
     assert once.rates[2.0]["shuffle"] == pytest.approx(twice.rates[1.0]["shuffle"])
     assert once.rates[2.0]["shuffle"] < once.rates[0.5]["shuffle"]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_exponents_come_from_all_parts_of_the_range(seed: int) -> None:
+    drawn = [drawn_skews(1000, 3000, count=6, seed=seed).phase(number) for number in range(6)]
+    assert sorted(int(6 * (stream.s - 0.5)) for stream in drawn) == list(range(6))
+    assert len({stream.hottest for stream in drawn}) == 6
+    again = drawn_skews(1000, 3000, count=6, seed=seed)
+    assert [again.phase(number) for number in range(6)] == drawn
+    assert [stream.s for stream in drawn] != sorted(stream.s for stream in drawn)

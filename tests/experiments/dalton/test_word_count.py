@@ -7,7 +7,17 @@ import pytest
 
 from experiments.costs import work
 from experiments.dalton.rivals import BATCHED, RIVALS
-from experiments.dalton.word_count import THIRDS, Setup, at_rate, capacity, gain_checks, gains, sustained
+from experiments.dalton.word_count import (
+    THIRDS,
+    Setup,
+    about,
+    at_rate,
+    capacity,
+    gain_checks,
+    gains,
+    printed_checks,
+    sustained,
+)
 from skewless.simulate import Recorded
 from skewless.workload import Zipf
 
@@ -66,5 +76,27 @@ def test_a_loser_holds_no_check_of_who_wins() -> None:
 def test_a_loss_is_never_about_the_gain_of_the_paper() -> None:
     lost = gain_checks("here", (0.95, 0.98), (1.1, 1.8))
     assert [check.holds for check in lost] == [False, False, False]
-    won = gain_checks("here", (1.05, 1.5), (1.1, 1.8))
+    won = gain_checks("here", (1.06, 1.5), (1.1, 1.8))
     assert [check.holds for check in won] == [True, True, True]
+
+
+def test_a_gain_is_about_the_papers_if_it_exceeds_1_by_half_to_twice_as_much() -> None:
+    assert about(1.4) == (1.2, 1.8)
+    hardly = gain_checks("here", (1.04, 1.3), (1.4, 3.4))  # wins, and by a tenth of what the paper gains
+    assert [check.holds for check in hardly] == [True, False, False]
+    far = gain_checks("here", (2.0, 6.0), (1.4, 3.4))
+    assert [check.holds for check in far] == [True, False, False]
+
+
+def test_each_check_of_a_gain_has_the_reason_that_explains_it() -> None:
+    checks = gain_checks("here", (0.9, 9.0), (1.4, 3.4), "a loss", "hash", why_about="not so much")
+    assert [check.why for check in checks] == ["a loss", "not so much", "hash"]
+
+
+def test_the_papers_parameters_are_checked_for_themselves() -> None:
+    rates = {"dalton": 12.0, "dalton as printed": 9.0, "hash": 6.0, "dagreedy": 10.0}
+    checks = printed_checks("here", rates, ("hash", "dagreedy"), (1.3, 1.6), "Hash is slow.")
+    assert [check.essential for check in checks] == [True, False, False]
+    assert [check.holds for check in checks] == [False, False, True]
+    assert all("dalton with the paper's parameters" in check.name for check in checks)
+    assert "9 tuples a second, and the best rival, dagreedy, 10. With our defaults" in checks[0].why
