@@ -63,24 +63,3 @@ def section(done: list[dict[str, Any]], rise: float, fall: float, calm: float, n
             for each in done
         ),
     ]
-
-
-def compared(runs: Sequence[tuple[str, list[dict[str, Any]]]], rise: float, fall: float, calm: float) -> list[str]:
-    """A table of several runs: when the first change was in force, how high W rose, and when it was low again."""
-    lines = [
-        "| run | workers | micro-batches of the high rate before the first with more workers | highest W | "
-        f"first at most {calm}, s after the rise | last above {calm} |",
-        "|---|---|---|---|---|---|",
-    ]
-    for number, (name, done) in enumerate(runs, 1):
-        high = [each for each in done if rise < round(each["since"])]
-        few = min(each["busy"] for each in done)
-        waited = next((i for i, each in enumerate(high) if each["busy"] > few), len(high))
-        above = [each for each in high if each["W"] > calm]
-        back = next((each for each in high if above and each["since"] > above[0]["since"] and each["W"] <= calm), None)
-        came = "at once" if not above else "never" if back is None else f"{back['since'] - rise:.0f}"
-        came += " (the rate had fallen)" if back is not None and round(back["since"]) > fall else ""
-        last = f"{above[-1]['since'] - rise:.0f} s after the rise" if above else "never"
-        most = max(each["W"] for each in done)
-        lines.append(f"| {number} | {name} | {waited} | {most:.2f} | {came} | {last} |")
-    return lines

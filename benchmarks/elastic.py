@@ -14,9 +14,7 @@ next micro-batch. Its rate is high for three minutes, and it says how long it ta
 
 `make bench-elastic` runs this and writes docs/results/elastic.md. `python -m benchmarks.elastic runs` makes the runs
 again, or some of them by name, and `python -m benchmarks.elastic page` writes the page from what they left.
-`python -m benchmarks.elastic clock` makes the run by the clock twice, and once with one worker more at a time,
-and writes docs/results/elastic-clock.md (about 15 minutes). `python -m benchmarks.elastic moving` makes a run of
-`process`, whose state does not merge, so that its owners follow the load and their state moves, and writes
+`python -m benchmarks.elastic moving` makes a run of `process`, whose state does not merge, so that its owners follow the load and their state moves, and writes
 docs/results/elastic-state.md (about 3 minutes).
 """
 
@@ -31,7 +29,7 @@ import sys
 import tempfile
 import textwrap
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from datetime import datetime
 from itertools import pairwise
 from pathlib import Path
@@ -74,7 +72,6 @@ WAYS: dict[str, int | Range] = {
     "few": LEAST,
     "clock": Range(LEAST, MOST, INTERVAL, d=D),
 }
-CLOCKS: dict[str, Range] = {"clock": WAYS["clock"], "clock one": WAYS["one"]}  # type: ignore[dict-item]  # both are ranges
 NAMES = {
     "straight": f'{LEAST} to {MOST}, `"straight"`',
     "default": f'{LEAST} to {MOST}, `"straight"`, `d` = {Range.d}',
@@ -110,10 +107,6 @@ def main(asked: list[str]) -> None:
     target = Path("docs/results/elastic.md")
     if not target.parent.is_dir():
         sys.exit("there is no docs/results here; run this from the top of the repository, as `make bench-elastic` does")
-    if asked == ["clock"]:
-        runs = [(way, measured(way)) for way in ("clock", "clock", "clock one")]
-        (target.parent / "elastic-clock.md").write_text("\n".join(_clocks(runs)) + "\n")
-        return
     if asked == ["moving"]:
         (target.parent / "elastic-state.md").write_text("\n".join(_moving(measured("process"))) + "\n")
         return
@@ -130,7 +123,7 @@ def measured(way: str) -> list[dict[str, Any]]:
     """The micro-batches of a run in a process of its own, killed once if that is asked for."""
     folder = Path(tempfile.mkdtemp(prefix="skewless-bench-"))
     try:
-        ticks, during = (TICKS, CLOCK_DURING) if way in CLOCKS else (1, DURING)
+        ticks, during = (TICKS, CLOCK_DURING) if way == "clock" else (1, DURING)
         write_files(folder, ticks, during, WHOLE if way == "process" else SKEW)
         done: list[dict[str, Any]] = []
         command = [sys.executable, "-m", "benchmarks.elastic", "child", way, str(folder)]
@@ -183,7 +176,7 @@ def child(way: str, folder: Path, *, again: bool) -> None:
     spark = sk.session(
         MOST, spark_sql_shuffle_partitions=str(partitions), spark_sql_session_timeZone="UTC", **micro_batches.REST
     )
-    following = CLOCKS.get(way) or WAYS.get(way, WAYS["straight"])
+    following = WAYS.get(way, WAYS["straight"])
     for number, workers in enumerate((MOST, following)):  # all Python workers start, and the plan is compiled
         warm = build(_rows(spark, folder / "warm"), workers, folder / f"policies-{again}-{number}")
         writer = warm.writeStream.format("parquet").option("checkpointLocation", str(folder / f"warm-{again}-{number}"))
@@ -357,7 +350,8 @@ def page() -> list[str]:
         lines.append(f"| {batch} | {next(one for one in each.values() if one)['rows']:,} | " + " | ".join(cells) + " |")
     seconds = Range(1, 1, INTERVAL).seconds
     rise, fall = first * seconds, (first + CLOCK_DURING) * seconds
-    lines += ["", *by_the_clock.section(runs["clock"], rise, fall, CALM, _name("clock"))]
+    names = f"{NAMES['straight']}, `d` = {D}"
+    lines += ["", *by_the_clock.section(runs["clock"], rise, fall, CALM, names)]
     lines += [
         "",
         "## An idle worker's task",
@@ -393,37 +387,6 @@ def page() -> list[str]:
         each = executors[name]
         lines.append(f"| {what} | {each['first']} | {each['end']} | {each['least']} to {each['most']} |")
     return lines
-
-
-def _clocks(runs: Sequence[tuple[str, list[dict[str, Any]]]]) -> list[str]:
-    """The page of several runs by the clock."""
-    seconds = Range(1, 1, INTERVAL).seconds
-    rise, fall = BEFORE * seconds, (BEFORE + CLOCK_DURING) * seconds
-    lines = [
-        "# Workers by the clock, run after run",
-        "",
-        "Made by `python -m benchmarks.elastic clock`, in wall-clock time, with "
-        f"{MOST} local slots on {os.cpu_count()} cores.",
-        "",
-        *textwrap.wrap(
-            "Rows come by the clock, from a source without a limit, so that a micro-batch has all that came while the "
-            "one before it ran. Spark reports a micro-batch when the next one may have begun already: what is decided "
-            "is in force in the next one or in the one after that, which is chance, and decides how much piles up.",
-            110,
-            break_on_hyphens=False,
-        ),
-        "",
-        *by_the_clock.compared([(_name(way), done) for way, done in runs], rise, fall, CALM),
-    ]
-    for number, (way, done) in enumerate(runs, 1):
-        section = by_the_clock.section(done, rise, fall, CALM, _name(way))
-        lines += ["", f"## Run {number}", *section[1:]]
-    return lines
-
-
-def _name(way: str) -> str:
-    stride = NAMES["one" if way == "clock one" else "straight"]
-    return f"{stride}, `d` = {D}"
 
 
 def _moving(done: list[dict[str, Any]]) -> list[str]:
