@@ -14,8 +14,8 @@ next micro-batch. Its rate is high for three minutes, and it says how long it ta
 
 `make bench-elastic` runs this and writes docs/results/elastic.md. `python -m benchmarks.elastic runs` makes the runs
 again, or some of them by name, and `python -m benchmarks.elastic page` writes the page from what they left.
-`python -m benchmarks.elastic moving` makes a run of `process`, whose state does not merge, so that its owners follow the load and their state moves, and writes
-docs/results/elastic-state.md (about 3 minutes).
+`python -m benchmarks.elastic moving` makes a run of `process`, whose state does not merge, so that its owners follow
+the load and their state moves, and writes docs/results/elastic-state.md (about 3 minutes).
 """
 
 from __future__ import annotations
