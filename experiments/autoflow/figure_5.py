@@ -30,13 +30,15 @@ from experiments.autoflow.reducers import (
     setup,
     work_of,
 )
-from experiments.autoflow.setting import FACTOR, FIXED, START, Case
+from experiments.autoflow.setting import FACTOR, FIXED, START, Case, rate
 from experiments.autoflow.trace import WITHIN, Trace, in_batches
 from experiments.figure import Cell, Check, Figure, Outcome, Scale, Scaled, Table, Tell
 from skewless.simulate.dataflow import Flow
 
 SLIGHT = 2.0
 """A spike is slight if latency is at most so many times what it was before."""
+FULL = 0.9
+"""The share of the limit's rows from which a micro-batch is as large as the source lets it be."""
 LEVEL = 0.005
 """Seconds a second: latency with a smaller slope does not rise."""
 PARTS = {TUPLES: 3, BATCHES: 2, SPARK: 2}
@@ -129,7 +131,8 @@ def _checks(runs: Runs, scale: Scale) -> Sequence[Check]:
                 continue
             panel, trace = case.on if name == AUTOFLOW else f"{case.on} by even", traces[name]
             periods = trace.until_no_rise(case.hot, case.start)
-            why = _never(trace, case) + ("" if kind == TUPLES else _longer(runs.case, name, work_of(kind, scale)))
+            why = _never(trace, case) + (room(case, trace) if kind == SPARK else "")
+            why += "" if kind == TUPLES else _longer(runs.case, name, work_of(kind, scale))
             found += [
                 Check(
                     f"{panel}, {kind}: periods from the move until no hot reducer's latency rises",
@@ -225,6 +228,25 @@ def _never(trace: Trace, case: Case) -> str:
     if not trace.seen(case.start):
         return "The run ended before a placement could be judged. "
     return "No placement brought the loads within the factor before the run ended. "
+
+
+def room(case: Case, trace: Trace) -> str:
+    """How fast a backlog goes down: what micro-batches of as many rows as the source gives take, when loads are level.
+
+    Empty if there are none.
+    """
+    took = np.diff(trace.ends, prepend=0.0)
+    came = trace.rows.sum(axis=1) / rate(case.workers)
+    full = (trace.ends > trace.seconds * 2 / 3) & (came >= FULL * (case.most or np.inf))
+    if not full.any():
+        return ""
+    took_of, came_of = float(np.median(took[full])), float(np.median(came[full]))
+    gains = 1 - took_of / came_of
+    falls = f"goes down by {gains:.0%} of the time" if gains >= 0.005 else "does not go down"
+    return (
+        f"In the last third {int(full.sum())} micro-batches are as large as the source lets them be: they have the "
+        f"rows of {came_of:.1f} s and take {took_of:.1f} s, so that a backlog {falls}. "
+    )
 
 
 def _isolating(case: Case, name: str, work: float) -> dict[str, Trace]:

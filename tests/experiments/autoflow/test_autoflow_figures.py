@@ -270,6 +270,19 @@ def test_a_limit_of_the_source_and_short_micro_batches_isolate(case: Case) -> No
     assert free.peak >= limited.peak
 
 
+def test_how_fast_a_backlog_goes_down_is_told_from_micro_batches_that_are_as_large_as_the_source_lets_them_be() -> None:
+    case = replace(FIXED[0], workers=2, most=2.0)
+    whole = 2.0 * rate(2)
+    rows = [[whole / 2, whole / 2]] * 9 + [[whole / 4, whole / 4]] * 3
+    ends = np.cumsum([1.5] * 9 + [1.0] * 3)
+    found = replace(trace([1.0] * 12, rows, changed=[]), ends=ends, seconds=float(ends[-1]))
+    said = figure_5.room(case, found)
+    assert said.startswith("In the last third 2 micro-batches are as large as")
+    assert said.endswith("the rows of 2.0 s and take 1.5 s, so that a backlog goes down by 25% of the time. ")
+    assert figure_5.room(case, replace(found, ends=2 * ends, seconds=33.0)).endswith("a backlog does not go down. ")
+    assert figure_5.room(replace(case, most=None), found) == ""
+
+
 def test_loads_are_apart_by_the_difference_over_the_largest() -> None:
     assert spread(np.array([[100.0, 50.0]])) == 0.5
     assert np.isnan(spread(np.zeros((0, 2))))
