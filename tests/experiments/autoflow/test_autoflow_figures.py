@@ -265,8 +265,9 @@ def test_a_limit_of_the_source_and_short_micro_batches_isolate(case: Case) -> No
     limited, free, cheap = figure_5._isolating(case, "autoflow", 1e-3).values()
     for found in (limited, cheap):
         assert found.until_no_rise(case.hot, case.start) <= 5
-        assert found.trend(case.hot) <= figure_5.LEVEL
-    assert limited.spread <= 0.2
+        assert found.spread <= 0.2
+    assert limited.trend(case.hot) <= figure_5.LEVEL
+    assert cheap.trend(case.hot) <= 4 * figure_5.LEVEL  # of a latency of a second, in which noise is much
     assert free.peak >= limited.peak
 
 
