@@ -27,11 +27,9 @@ import signal
 import subprocess
 import sys
 import tempfile
-import textwrap
 import time
 from collections.abc import Callable, Iterator
 from datetime import datetime
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +40,7 @@ from pyspark.sql import DataFrame, SparkSession
 from pyspark.sql import functions as F
 
 import skewless as sk
-from benchmarks import by_the_clock, micro_batches
+from benchmarks import by_the_clock, micro_batches, moving_owners
 from benchmarks.executors import EXECUTORS, LASTS, TIMEOUT
 from benchmarks.idle_workers import IDLE, measured_idle
 from benchmarks.skew import MICROSECONDS, Slow
@@ -108,7 +106,7 @@ def main(asked: list[str]) -> None:
     if not target.parent.is_dir():
         sys.exit("there is no docs/results here; run this from the top of the repository, as `make bench-elastic` does")
     if asked == ["moving"]:
-        (target.parent / "elastic-state.md").write_text("\n".join(_moving(measured("process"))) + "\n")
+        (target.parent / "elastic-state.md").write_text("\n".join(_of_moving(measured("process"))) + "\n")
         return
     LEFT.mkdir(exist_ok=True)
     if asked[:1] != ["page"]:
@@ -389,43 +387,15 @@ def page() -> list[str]:
     return lines
 
 
-def _moving(done: list[dict[str, Any]]) -> list[str]:
+def _of_moving(done: list[dict[str, Any]]) -> list[str]:
     """The page of the run whose state moves."""
-    first, last = BEFORE, BEFORE + DURING
-    high = [each for each in done if first <= each["batch"] < last]
-    back = next((each["batch"] - first for each in high if each["W"] <= CALM), None)
-    later = [each["W"] for each in high if back is not None and each["batch"] - first > back]
-    again = sum(ratio > CALM for ratio in later)
-    came = (
-        f"W is not at most {CALM} again while the load is high."
-        if back is None
-        else f"W is at most {CALM} again {back} micro-batches after the rise, and above it in {again} of the "
-        f"{len(later)} after that one with the high load."
-    )
-    before = [done[0]["placement"], *(each["placement"] for each in done)]
-    changed = [sum(a != b for a, b in zip(was, now, strict=True)) for was, now in pairwise(before)]
-    said = (
+    setting = (
         f"A micro-batch every {INTERVAL}, of one file, however many wait: {ROWS:,} rows, and {TIMES} times as many in "
-        f"micro-batches {first} to {last - 1}. `process` counts the rows of each key and sleeps {MICROSECONDS} us a "
-        f"row, with {LEAST} to {MOST} workers, `d` = {D}: {KEYS:,} keys, Zipf {WHOLE}, as no key is split, "
-        f"{len(done[0]['placement'])} slots of hashes, and {MOST} partitions of state. {came} What was counted, and "
-        "the state of each key in the end, are those of the files, in which no row is missing and none is twice."
+        f"micro-batches {BEFORE} to {BEFORE + DURING - 1}. `process` counts the rows of each key and sleeps "
+        f"{MICROSECONDS} us a row, with {LEAST} to {MOST} workers, `d` = {D}: {KEYS:,} keys, Zipf {WHOLE}, as no key "
+        f"is split, {len(done[0]['placement'])} slots of hashes, and {MOST} partitions of state."
     )
-    return [
-        "# Owners that follow the load",
-        "",
-        "Made by `python -m benchmarks.elastic moving`, in wall-clock time, with "
-        f"{MOST} local slots on {os.cpu_count()} cores.",
-        "",
-        *textwrap.wrap(said, 110, break_on_hyphens=False),
-        "",
-        "| micro-batch | rows | workers with rows | W | slots that had changed owners when the driver heard of it |",
-        "|---|---|---|---|---|",
-        *(
-            f"| {each['batch']} | {each['rows']:,} | {each['busy']} | {each['W']:.2f} | {moved} |"
-            for each, moved in zip(done, changed, strict=True)
-        ),
-    ]
+    return moving_owners.page(done, setting, BEFORE, BEFORE + DURING, CALM, MOST)
 
 
 def _result(name: str) -> Any:
