@@ -352,8 +352,8 @@ def test_what_cannot_be_is_refused() -> None:
         (lambda: Batching(0.1, copy=np.nan), "copy is nan s; give at least 0"),
         (lambda: Batching(0.1, heard=-1), "heard is -1; give a whole number from 0"),
         (lambda: Batching(0.1, heard=0.5), "heard is 0.5; give a whole number from 0"),
-        (lambda: Batching(0.1, most=0), "most is 0 rows a micro-batch; give at least 1, or None"),
-        (lambda: Batching(0.1, most=1.5), "most is 1.5 rows a micro-batch; give at least 1, or None"),
+        (lambda: Batching(0.1, most=0), "most is 0 rows a micro-batch; give a whole number of at least 1, or None"),
+        (lambda: Batching(0.1, most=1.5), "most is 1.5 rows a micro-batch; give a whole number of at least 1, or None"),
     ],
 )
 def test_costs_that_are_no_times_are_refused(make: Callable[[], object], message: str) -> None:

@@ -48,7 +48,9 @@ class Batching:
         check_whole("heard", self.heard, least=0)
         most: Any = self.most
         if most is not None and (isinstance(most, bool) or not isinstance(most, Integral) or most < 1):
-            raise SkewlessError(f"most is {most} rows a micro-batch; give at least 1, or None for all that came")
+            raise SkewlessError(
+                f"most is {most} rows a micro-batch; give a whole number of at least 1, or None for all that came"
+            )
 
 
 def announced(
